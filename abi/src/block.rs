@@ -1,0 +1,319 @@
+//! The layout of a translated process: what lies in the *hole*, the address range that the guest does not
+//! use. The runtime lives by it, compiled code addresses it, the node agent polls it and recode reads and
+//! writes it in checkpoints, so it is versioned ([`VERSION`]) and little-endian on every host.
+//!
+//! ```text
+//! hole base ─► ProcessBlock                      one anonymous rw mapping, the *state area*
+//!              ThreadBlock 0
+//!              ThreadBlock 1 …                   MAX_THREADS of them, zero when free
+//!              residue                           bytes that recode keeps for itself
+//!              ─ guard ─
+//!              host stack 0, guard, host stack 1 …      throw-away: never in a checkpoint
+//!              runtime blob                      file mapping, started afresh after every restore
+//!              translated objects                file mappings, one per guest ELF
+//! ```
+//!
+//! Durable fields (`state`) are exact at every safepoint and are all that a checkpoint needs; everything
+//! else is rebuilt by the runtime after a restore.
+
+use core::sync::atomic::{AtomicU32, AtomicU64};
+use tranship_isa::x86_64::Cpu;
+
+/// First bytes of a state area.
+pub const MAGIC: [u8; 16] = *b"tranship state\n\0";
+/// Layout version. A runtime and a recode of another version refuse each other's state by name.
+pub const VERSION: u32 = 1;
+/// Thread slots of a process.
+pub const MAX_THREADS: usize = 256;
+/// Bytes of the residue area.
+pub const RESIDUE_BYTES: usize = 1 << 20;
+/// Bytes of one host stack, guard page not counted.
+pub const HOST_STACK_BYTES: usize = 1 << 20;
+/// Guest-executable ranges that a process may have at a time.
+pub const MAX_EXEC_RANGES: usize = 1024;
+/// Translated objects that a process may have mapped at a time.
+pub const MAX_OBJECTS: usize = 128;
+/// Entries of a thread's indirect-branch cache; a power of two.
+pub const BRANCH_CACHE_ENTRIES: usize = 1024;
+
+/// Machines, as [`Header`] numbers them: the ELF `e_machine` values.
+pub mod machine_id {
+    /// EM_X86_64.
+    pub const X86_64: u32 = 62;
+    /// EM_AARCH64.
+    pub const AARCH64: u32 = 183;
+    /// EM_RISCV.
+    pub const RISCV64: u32 = 243;
+}
+
+/// How the state area opens.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: [u8; 16],
+    /// [`VERSION`].
+    pub version: u32,
+    /// Guest machine, see [`machine_id`].
+    pub guest: u32,
+    /// Host machine, see [`machine_id`].
+    pub host: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Address of this header, so that a state area that was moved is noticed.
+    pub base: u64,
+    /// Bytes from `base` to the end of everything in the hole.
+    pub hole_bytes: u64,
+}
+
+/// A half-open range of guest addresses.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First address.
+    pub start: u64,
+    /// First address after.
+    pub end: u64,
+}
+
+/// A signal's disposition in the guest's own terms (the guest's `struct kernel_sigaction`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SigAction {
+    /// Handler address, SIG_DFL or SIG_IGN.
+    pub handler: u64,
+    /// SA_* flags, guest numbering.
+    pub flags: u64,
+    /// Restorer address, where the guest has one.
+    pub restorer: u64,
+    /// Signals blocked while it runs; bit n is signal n + 1.
+    pub mask: u64,
+}
+
+/// A translated object that is mapped.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectRef {
+    /// Where its [`ObjectHeader`] is mapped.
+    pub header: u64,
+    /// Load bias of the guest ELF file it belongs to: guest run-time minus link-time address.
+    pub guest_bias: u64,
+}
+
+/// Durable state of a process.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ProcessState {
+    /// Guest heap: as `brk` started.
+    pub brk_start: u64,
+    /// Guest heap: current end.
+    pub brk: u64,
+    /// Guest's vDSO address or 0; abroad its pages hold stubs that make the real system call.
+    pub vdso: u64,
+    /// Guest entry point and program headers etc. are in the guest's own auxv; this is where that lies.
+    pub auxv: Range,
+    /// Dispositions of signals 1..=64.
+    pub sigactions: [SigAction; 64],
+    /// How many of `exec_ranges` are in use; they are sorted and disjoint.
+    pub exec_range_count: u64,
+    /// Guest memory that the guest may execute. The host maps it without that right.
+    pub exec_ranges: [Range; MAX_EXEC_RANGES],
+    /// How many of `objects` are in use.
+    pub object_count: u64,
+    /// Translated objects.
+    pub objects: [ObjectRef; MAX_OBJECTS],
+    /// Bytes of the residue area in use.
+    pub residue_len: u64,
+}
+
+/// What a thread slot is doing; the values of [`ThreadBlock::phase`].
+pub mod phase {
+    /// Slot is free.
+    pub const FREE: u32 = 0;
+    /// Running guest code or the runtime.
+    pub const RUNNING: u32 = 1;
+    /// Parked at a safepoint: the durable state is exact and stays so until `pending` is cleared.
+    pub const PARKED: u32 = 2;
+}
+
+/// Durable state of a thread.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ThreadState {
+    /// Registers. Exact at safepoints.
+    pub cpu: Cpu,
+    /// Blocked signals; bit n is signal n + 1.
+    pub signal_mask: u64,
+    /// Alternate signal stack: ss_sp.
+    pub altstack_base: u64,
+    /// Alternate signal stack: ss_size.
+    pub altstack_size: u64,
+    /// Alternate signal stack: ss_flags.
+    pub altstack_flags: u32,
+    /// Thread id in its PID namespace.
+    pub tid: u32,
+    /// set_tid_address(2).
+    pub clear_tid: u64,
+    /// set_robust_list(2) head.
+    pub robust_list: u64,
+    /// set_robust_list(2) length.
+    pub robust_list_len: u64,
+    /// rseq(2) area or 0. Registered with the kernel at home only.
+    pub rseq: u64,
+    /// rseq(2) length.
+    pub rseq_len: u32,
+    /// rseq(2) signature.
+    pub rseq_signature: u32,
+}
+
+/// One line of a thread's indirect-branch cache, indexed by the low bits of `guest`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct BranchCacheEntry {
+    /// Guest target; 0 when empty.
+    pub guest: u64,
+    /// Host code of that entry.
+    pub host: u64,
+}
+
+/// Functions of the runtime that compiled code calls, all with the host's C convention. `ThreadBlock` is
+/// passed by address as the first argument.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RuntimeCalls {
+    /// `fn(thread) -> u64`: execute the system call in `cpu` (whose `rip` is already behind the
+    /// instruction). Non-zero: unwind to the dispatcher.
+    pub syscall: u64,
+    /// `fn(thread) -> u64`: look at `pending`; may park or deliver a signal. `cpu` is exact. Non-zero: unwind.
+    pub safepoint: u64,
+    /// `fn(thread) -> u64`: `cpu.rip` has no compiled entry: execute it as a call, interpreting, until it
+    /// returns to its caller (then 0 and `cpu.rip` is where it returned to) or must unwind (non-zero).
+    pub interpret_call: u64,
+    /// `fn(thread, guest: u64) -> u64`: host code of the entry at `guest`, entered into the branch cache, or 0.
+    pub lookup: u64,
+    /// `fn(thread, operation: u32, operands: *mut [u128; 2])`: coprocessor; the result replaces operand 0.
+    pub coprocessor: u64,
+    /// `fn(thread)`: execute exactly the one instruction at `cpu.rip` in the interpreter. Returns non-zero
+    /// to unwind.
+    pub interpret_one: u64,
+    /// `fn(thread, trap: u32) -> u64`: raise [`tranship_isa::machine::Trap`] number `trap` at `cpu.rip`.
+    pub trap: u64,
+    /// `fn(thread)`: add the exception flags in the host's FP status to `cpu`'s FP control and status register.
+    pub fp_collect: u64,
+    /// `fn(thread)`: put `cpu`'s FP control (rounding, flush modes) in force on the host.
+    pub fp_apply: u64,
+    /// Room for more, zero.
+    pub reserved: [u64; 7],
+}
+
+/// One thread: compiled code has its address in a register throughout.
+#[repr(C, align(4096))]
+pub struct ThreadBlock {
+    /// All that a checkpoint needs of it.
+    pub state: ThreadState,
+    /// Non-zero: leave compiled code at the next safepoint.
+    pub pending: AtomicU32,
+    /// See [`phase`].
+    pub phase: AtomicU32,
+    /// Lowest host stack address that compiled code may reach; below it, it unwinds.
+    pub host_stack_limit: u64,
+    /// Highest address of the host stack.
+    pub host_stack_top: u64,
+    /// The process it belongs to.
+    pub process: u64,
+    /// Functions of the runtime.
+    pub calls: RuntimeCalls,
+    /// Where indirect branches went lately.
+    pub branch_cache: [BranchCacheEntry; BRANCH_CACHE_ENTRIES],
+    /// The runtime's own; compiled code does not look.
+    pub runtime_private: [u64; 64],
+}
+
+/// One process: the start of the state area.
+#[repr(C, align(4096))]
+pub struct ProcessBlock {
+    /// What and where this is.
+    pub header: Header,
+    /// All that a checkpoint needs of it.
+    pub state: ProcessState,
+    /// 0: not started; 1: a thread is starting the runtime; 2: started. Recode writes 0.
+    pub started: AtomicU32,
+    /// Non-zero asks every thread to park; the agent writes it and then sets each thread's `pending`.
+    pub quiesce: AtomicU32,
+    /// Threads parked. The agent may wait on it as a futex.
+    pub parked: AtomicU32,
+    /// Zero.
+    pub reserved: u32,
+    /// Interpreted instructions so far, for reports.
+    pub interpreted: AtomicU64,
+    /// Base address of the runtime blob.
+    pub blob: u64,
+    /// The runtime's own.
+    pub runtime_private: [u64; 64],
+}
+
+/// Offset of the first thread block from the hole base.
+pub const THREADS_OFFSET: u64 = size_of::<ProcessBlock>() as u64;
+/// Offset of the residue from the hole base.
+pub const RESIDUE_OFFSET: u64 = THREADS_OFFSET + (MAX_THREADS * size_of::<ThreadBlock>()) as u64;
+/// Bytes of the state area.
+pub const STATE_AREA_BYTES: u64 = RESIDUE_OFFSET + RESIDUE_BYTES as u64;
+/// Offset of the host stacks from the hole base; slot `n`'s guard page comes first, then its stack.
+pub const HOST_STACKS_OFFSET: u64 = STATE_AREA_BYTES.next_multiple_of(1 << 16);
+/// Distance between host stacks.
+pub const HOST_STACK_STRIDE: u64 = HOST_STACK_BYTES as u64 + (1 << 16);
+/// Offset of the runtime blob from the hole base.
+pub const BLOB_OFFSET: u64 = HOST_STACKS_OFFSET + MAX_THREADS as u64 * HOST_STACK_STRIDE;
+/// Room for the blob; translated objects follow it.
+pub const BLOB_BYTES: u64 = 16 << 20;
+/// Offset of the first translated object from the hole base.
+pub const OBJECTS_OFFSET: u64 = BLOB_OFFSET + BLOB_BYTES;
+/// Room for translated objects, and the size of the whole hole.
+pub const HOLE_BYTES: u64 = OBJECTS_OFFSET + (2 << 30);
+
+/// What compiled code returns in place of the guest PC when every host frame is to be left: the guest
+/// state is complete in the thread block, `cpu.rip` included. No guest address has this value.
+pub const UNWIND: u64 = u64::MAX;
+
+/// First bytes of a translated object's header.
+pub const OBJECT_MAGIC: [u8; 16] = *b"tranship object\n";
+
+/// Header of a translated object: an ELF shared object whose first section `.tranship` (exported symbol
+/// `tranship_object`) this is. Offsets are from the header's own address, so the file needs no relocation.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectHeader {
+    /// [`OBJECT_MAGIC`].
+    pub magic: [u8; 16],
+    /// [`VERSION`].
+    pub version: u32,
+    /// Guest machine.
+    pub guest: u32,
+    /// Host machine.
+    pub host: u32,
+    /// Number of entries.
+    pub entry_count: u32,
+    /// SHA-256 of the guest ELF file.
+    pub guest_digest: [u8; 32],
+    /// Offset of `[ObjectEntry; entry_count]`, sorted by `guest`.
+    pub entries: i64,
+    /// Offset of `extern "C" fn(thread: *mut ThreadBlock, code: u64)`: loads guest registers from the
+    /// thread block, calls `code` in the object's convention, stores them back and sets `cpu.rip` (unless
+    /// it was [`UNWIND`]).
+    pub enter: i64,
+    /// Offset of a writable u64 that the loader sets to the guest load bias.
+    pub bias_slot: i64,
+    /// Offset of a region-convention function that does [`RuntimeCalls::interpret_call`]; `lookup` puts it in the
+    /// branch cache for guest targets that have no compiled entry.
+    pub interpret_call: i64,
+}
+
+/// A compiled entry.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectEntry {
+    /// Guest address as linked.
+    pub guest: u64,
+    /// Offset of its host code from the object header.
+    pub host: i64,
+}

@@ -1,0 +1,470 @@
+//! The small abstract machine that every instruction's meaning is written against.
+//!
+//! Values are opaque: an `Int` is an integer of a known [`Width`], a `Bool` one bit, a `Vec` a bag of
+//! 128, 256 or 512 bits that operations read as lanes. Control flow inside one instruction goes through
+//! [`Machine::when`] and [`Machine::repeat`]; whatever such a closure computes it leaves in registers or
+//! memory. Nothing here is host- or guest-specific: what a guest defines differently (a NaN rule, an
+//! out-of-range result) is passed in.
+
+/// Width of an integer or a lane, in bits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Width {
+    /// 8 bits.
+    W8,
+    /// 16 bits.
+    W16,
+    /// 32 bits.
+    W32,
+    /// 64 bits.
+    W64,
+    /// 128 bits: double-width products and dividends, and the bits of an 80-bit float.
+    W128,
+}
+
+impl Width {
+    /// Number of bits.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Width::W8 => 8,
+            Width::W16 => 16,
+            Width::W32 => 32,
+            Width::W64 => 64,
+            Width::W128 => 128,
+        }
+    }
+
+    /// Number of bytes.
+    pub const fn bytes(self) -> u32 {
+        self.bits() / 8
+    }
+
+    /// All bits of this width set.
+    pub const fn mask(self) -> u128 {
+        u128::MAX >> (128 - self.bits())
+    }
+
+    /// The next wider width; `W128` has none and stays.
+    pub const fn double(self) -> Width {
+        match self {
+            Width::W8 => Width::W16,
+            Width::W16 => Width::W32,
+            Width::W32 => Width::W64,
+            Width::W64 | Width::W128 => Width::W128,
+        }
+    }
+
+    /// The next narrower width; `W8` has none and stays.
+    pub const fn half(self) -> Width {
+        match self {
+            Width::W8 | Width::W16 => Width::W8,
+            Width::W32 => Width::W16,
+            Width::W64 => Width::W32,
+            Width::W128 => Width::W64,
+        }
+    }
+}
+
+/// Two-operand integer operations; both operands and the result have one width.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BinOp {
+    /// Sum, modulo 2^width.
+    Add,
+    /// Difference, modulo 2^width.
+    Sub,
+    /// Low half of the product.
+    Mul,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+    /// Left shift; the caller has reduced the count below the width.
+    Shl,
+    /// Logical right shift; the caller has reduced the count below the width.
+    LShr,
+    /// Arithmetic right shift; the caller has reduced the count below the width.
+    AShr,
+    /// Unsigned quotient; the caller has excluded a zero divisor.
+    UDiv,
+    /// Unsigned remainder; the caller has excluded a zero divisor.
+    URem,
+    /// Signed quotient; the caller has excluded a zero divisor and overflow.
+    SDiv,
+    /// Signed remainder; the caller has excluded a zero divisor and overflow.
+    SRem,
+}
+
+/// One-operand integer operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UnOp {
+    /// Bitwise complement.
+    Not,
+    /// Two's complement negation.
+    Neg,
+    /// Number of set bits.
+    CountOnes,
+    /// Number of leading zeros; the width for a zero operand.
+    LeadingZeros,
+    /// Number of trailing zeros; the width for a zero operand.
+    TrailingZeros,
+    /// Byte order reversed.
+    SwapBytes,
+}
+
+/// Integer comparisons.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CmpOp {
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Unsigned less than.
+    Ult,
+    /// Unsigned less than or equal.
+    Ule,
+    /// Signed less than.
+    Slt,
+    /// Signed less than or equal.
+    Sle,
+}
+
+/// Lane-wise operations on two vectors of lanes of one width.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LaneOp {
+    /// Any two-operand integer operation. Shift counts are per lane and below the lane width.
+    Int(BinOp),
+    /// Sum, clamped to the signed range.
+    AddSatSigned,
+    /// Sum, clamped to the unsigned range.
+    AddSatUnsigned,
+    /// Difference, clamped to the signed range.
+    SubSatSigned,
+    /// Difference, clamped to the unsigned range.
+    SubSatUnsigned,
+    /// Signed minimum.
+    MinSigned,
+    /// Unsigned minimum.
+    MinUnsigned,
+    /// Signed maximum.
+    MaxSigned,
+    /// Unsigned maximum.
+    MaxUnsigned,
+    /// High half of the signed product.
+    MulHighSigned,
+    /// High half of the unsigned product.
+    MulHighUnsigned,
+    /// Rounded unsigned average, `(a + b + 1) >> 1` without overflow.
+    AverageUnsigned,
+    /// All ones where the comparison holds, else zero.
+    Cmp(CmpOp),
+}
+
+/// Floating-point formats that are computed in host registers. (80-bit values go through
+/// [`Machine::coprocessor`].)
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FloatFormat {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary64.
+    F64,
+}
+
+impl FloatFormat {
+    /// Width of the format's bits.
+    pub const fn width(self) -> Width {
+        match self {
+            FloatFormat::F32 => Width::W32,
+            FloatFormat::F64 => Width::W64,
+        }
+    }
+}
+
+/// Floating-point operations under the guest's current rounding mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FloatOp {
+    /// Sum.
+    Add,
+    /// Difference.
+    Sub,
+    /// Product.
+    Mul,
+    /// Quotient.
+    Div,
+    /// x86 `MIN`: `a < b ? a : b`, so the second operand when either is a NaN or both are zero.
+    MinX86,
+    /// x86 `MAX`: `a > b ? a : b`, so the second operand when either is a NaN or both are zero.
+    MaxX86,
+}
+
+/// Floating-point comparison predicates. The ordered ones are false on a NaN, `Unordered` true.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FloatCmp {
+    /// Ordered and equal.
+    Eq,
+    /// Ordered and less than.
+    Lt,
+    /// Ordered and less than or equal.
+    Le,
+    /// Either operand is a NaN.
+    Unordered,
+}
+
+/// How a float becomes an integer, or an integral float.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rounding {
+    /// The guest's current rounding mode.
+    Current,
+    /// Nearest, ties to even.
+    NearestEven,
+    /// Towards minus infinity.
+    Down,
+    /// Towards plus infinity.
+    Up,
+    /// Towards zero.
+    Zero,
+}
+
+/// What an operation yields when an operand is a NaN, and which NaN an invalid operation makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NanRule {
+    /// x86 SSE (SDM vol. 1, table 4-7): the first operand if it is a NaN, else the second, quieted; an
+    /// invalid operation makes the negative quiet NaN.
+    X86,
+}
+
+/// Atomic read-modify-write operations; each is sequentially consistent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AtomicOp {
+    /// Replace.
+    Exchange,
+    /// Add.
+    Add,
+    /// Subtract.
+    Sub,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+}
+
+/// Where control goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<I> {
+    /// A guest address known from the instruction.
+    Direct(u64),
+    /// A guest address computed at run time.
+    Indirect(I),
+}
+
+/// Synchronous exceptions that an instruction itself raises (faults of loads and stores aside).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trap {
+    /// Division by zero or quotient overflow: #DE, SIGFPE.
+    Divide,
+    /// Breakpoint instruction: #BP, SIGTRAP, reported after the instruction.
+    Breakpoint,
+    /// Undefined instruction by its own definition (`ud2`): #UD, SIGILL.
+    Undefined,
+    /// Misaligned operand of an aligning vector access, or a privileged instruction: #GP, SIGSEGV.
+    GeneralProtection,
+    /// Unmasked floating-point exception: #XM or #MF, SIGFPE.
+    FloatingPoint,
+}
+
+/// An abstract machine that executes (or records) one guest's instructions. `Guest` names its registers.
+///
+/// Widths are checked where values meet: mixing them is a bug in a semantics block, and both
+/// instantiations stop on it in tests.
+pub trait Machine {
+    /// An integer of a width the machine knows.
+    type Int: Copy;
+    /// One bit.
+    type Bool: Copy;
+    /// A vector of 128, 256 or 512 bits.
+    type Vec: Copy;
+    /// The guest's scalar registers and flags, e.g. [`crate::x86_64::Reg`].
+    type Reg: Copy;
+
+    // ---- integers ----
+
+    /// The constant `value`, truncated to `width`.
+    fn int(&mut self, width: Width, value: u64) -> Self::Int;
+    /// The guest address `address` of code or data, known from the instruction: 64 bits. Where the guest
+    /// program is position-independent, the lifter adds the load bias here and nowhere else.
+    fn address(&mut self, address: u64) -> Self::Int;
+    /// The width of a value.
+    fn width(&self, value: Self::Int) -> Width;
+    /// Two-operand arithmetic.
+    fn bin(&mut self, op: BinOp, a: Self::Int, b: Self::Int) -> Self::Int;
+    /// One-operand arithmetic.
+    fn un(&mut self, op: UnOp, a: Self::Int) -> Self::Int;
+    /// Comparison.
+    fn cmp(&mut self, op: CmpOp, a: Self::Int, b: Self::Int) -> Self::Bool;
+    /// Zero extension to `width` (or the value itself).
+    fn zext(&mut self, a: Self::Int, width: Width) -> Self::Int;
+    /// Sign extension to `width` (or the value itself).
+    fn sext(&mut self, a: Self::Int, width: Width) -> Self::Int;
+    /// Truncation to `width` (or the value itself).
+    fn trunc(&mut self, a: Self::Int, width: Width) -> Self::Int;
+    /// `cond ? a : b`.
+    fn select(&mut self, cond: Self::Bool, a: Self::Int, b: Self::Int) -> Self::Int;
+
+    // ---- conditions ----
+
+    /// A known bit.
+    fn bool(&mut self, value: bool) -> Self::Bool;
+    /// Conjunction.
+    fn and(&mut self, a: Self::Bool, b: Self::Bool) -> Self::Bool;
+    /// Disjunction.
+    fn or(&mut self, a: Self::Bool, b: Self::Bool) -> Self::Bool;
+    /// Exclusive or.
+    fn xor(&mut self, a: Self::Bool, b: Self::Bool) -> Self::Bool;
+    /// Complement.
+    fn not(&mut self, a: Self::Bool) -> Self::Bool;
+    /// 0 or 1 of `width`.
+    fn bool_to_int(&mut self, a: Self::Bool, width: Width) -> Self::Int;
+
+    // ---- vectors ----
+
+    /// `bits` (128, 256 or 512) zeros.
+    fn vec_zero(&mut self, bits: u32) -> Self::Vec;
+    /// Every lane `value`; `bits` in all.
+    fn vec_splat(&mut self, value: Self::Int, bits: u32) -> Self::Vec;
+    /// Lane `index` of width `lane`.
+    fn lane(&mut self, v: Self::Vec, lane: Width, index: u32) -> Self::Int;
+    /// `v` with lane `index` (of `value`'s width) replaced.
+    fn set_lane(&mut self, v: Self::Vec, index: u32, value: Self::Int) -> Self::Vec;
+    /// Lane-wise operation.
+    fn lanes(&mut self, op: LaneOp, lane: Width, a: Self::Vec, b: Self::Vec) -> Self::Vec;
+    /// Lane `i` of the result is lane `indices[i]` of the concatenation `a, b` (as in LLVM's
+    /// `shufflevector`); `indices` covers exactly as many bits as `a`.
+    fn shuffle(&mut self, lane: Width, a: Self::Vec, b: Self::Vec, indices: &[u8]) -> Self::Vec;
+    /// Widen the low half's lanes of width `lane` to twice that, by sign or by zero.
+    fn widen_low(&mut self, v: Self::Vec, lane: Width, signed: bool) -> Self::Vec;
+    /// Lanes of `a` then of `b`, both signed and of width `lane`, clamped into lanes half as wide, to the
+    /// signed or the unsigned range of those.
+    fn narrow_saturating(&mut self, a: Self::Vec, b: Self::Vec, lane: Width, to_signed: bool) -> Self::Vec;
+    /// The top bit of each lane, lane 0 lowest, zero-extended to `width`.
+    fn sign_mask(&mut self, v: Self::Vec, lane: Width, width: Width) -> Self::Int;
+
+    // ---- floating point ----
+
+    /// Scalar arithmetic on bits of `format`.
+    fn float(
+        &mut self,
+        op: FloatOp,
+        format: FloatFormat,
+        nan: NanRule,
+        a: Self::Int,
+        b: Self::Int,
+    ) -> Self::Int;
+    /// Scalar square root.
+    fn float_sqrt(&mut self, format: FloatFormat, nan: NanRule, a: Self::Int) -> Self::Int;
+    /// Scalar comparison. `signalling`: a quiet NaN raises the invalid exception too.
+    fn float_cmp(
+        &mut self,
+        op: FloatCmp,
+        format: FloatFormat,
+        signalling: bool,
+        a: Self::Int,
+        b: Self::Int,
+    ) -> Self::Bool;
+    /// Scalar float to signed integer of `width`; `otherwise` is the result for a NaN or out of range.
+    fn float_to_int(
+        &mut self,
+        format: FloatFormat,
+        rounding: Rounding,
+        a: Self::Int,
+        width: Width,
+        otherwise: u64,
+    ) -> Self::Int;
+    /// Signed integer to float.
+    fn int_to_float(&mut self, a: Self::Int, format: FloatFormat) -> Self::Int;
+    /// Between formats.
+    fn float_convert(&mut self, from: FloatFormat, to: FloatFormat, nan: NanRule, a: Self::Int) -> Self::Int;
+    /// Lane-wise [`Machine::float`].
+    fn float_lanes(
+        &mut self,
+        op: FloatOp,
+        format: FloatFormat,
+        nan: NanRule,
+        a: Self::Vec,
+        b: Self::Vec,
+    ) -> Self::Vec;
+    /// Lane-wise [`Machine::float_sqrt`].
+    fn float_sqrt_lanes(&mut self, format: FloatFormat, nan: NanRule, a: Self::Vec) -> Self::Vec;
+    /// Lane-wise [`Machine::float_cmp`]: all ones where it holds.
+    fn float_cmp_lanes(
+        &mut self,
+        op: FloatCmp,
+        format: FloatFormat,
+        signalling: bool,
+        a: Self::Vec,
+        b: Self::Vec,
+    ) -> Self::Vec;
+
+    // ---- guest registers ----
+
+    /// Read a scalar register at its full width.
+    fn reg(&mut self, reg: Self::Reg) -> Self::Int;
+    /// Write a scalar register at its full width.
+    fn set_reg(&mut self, reg: Self::Reg, value: Self::Int);
+    /// Read a one-bit flag.
+    fn flag(&mut self, flag: Self::Reg) -> Self::Bool;
+    /// Write a one-bit flag.
+    fn set_flag(&mut self, flag: Self::Reg, value: Self::Bool);
+    /// Read the low `bits` of vector register `index`.
+    fn vec_reg(&mut self, index: u32, bits: u32) -> Self::Vec;
+    /// Write the low bits of vector register `index`, as many as `value` has; the rest stays.
+    fn set_vec_reg(&mut self, index: u32, value: Self::Vec);
+
+    // ---- guest memory; addresses are 64 bits ----
+
+    /// Load, little-endian, any alignment.
+    fn load(&mut self, address: Self::Int, width: Width) -> Self::Int;
+    /// Store, little-endian, any alignment.
+    fn store(&mut self, address: Self::Int, value: Self::Int);
+    /// Load a vector of `bits`, any alignment.
+    fn load_vec(&mut self, address: Self::Int, bits: u32) -> Self::Vec;
+    /// Store a vector, any alignment.
+    fn store_vec(&mut self, address: Self::Int, value: Self::Vec);
+    /// Atomic read-modify-write; yields the old value.
+    fn atomic(&mut self, op: AtomicOp, address: Self::Int, value: Self::Int) -> Self::Int;
+    /// Atomic compare and exchange; yields the old value.
+    fn compare_exchange(&mut self, address: Self::Int, expected: Self::Int, new: Self::Int) -> Self::Int;
+    /// Full memory barrier.
+    fn fence(&mut self);
+
+    // ---- control inside an instruction ----
+
+    /// Run `body` only where `cond` holds.
+    fn when(&mut self, cond: Self::Bool, body: &mut dyn FnMut(&mut Self));
+    /// Run `body` as long as it yields true (so at least once).
+    fn repeat(&mut self, body: &mut dyn FnMut(&mut Self) -> Self::Bool);
+
+    // ---- leaving an instruction ----
+
+    /// Go to `target`.
+    fn jump(&mut self, target: Target<Self::Int>);
+    /// Go to guest address `target` where `cond` holds, else fall through.
+    fn jump_if(&mut self, cond: Self::Bool, target: u64);
+    /// Call `target`; the block has already stored `return_address` where the guest's convention has it.
+    fn call(&mut self, target: Target<Self::Int>, return_address: u64);
+    /// Return to `target`, which the block has already fetched.
+    fn ret(&mut self, target: Self::Int);
+    /// The guest's system call instruction; the guest PC is then the next instruction.
+    fn syscall(&mut self);
+    /// Raise `trap` where `cond` holds. State is as before the instruction, except for what the block has
+    /// already written: so check first, write after.
+    fn trap_if(&mut self, cond: Self::Bool, trap: Trap);
+
+    // ---- everything that is a unit of its own ----
+
+    /// Hand one operation to the guest's coprocessor: `operation` is the guest's own numbering (for
+    /// x86-64 [`crate::x86_64::coprocessor`]), the operands and the result are 128 bits. A coprocessor
+    /// reads and writes only its own part of the register file, never scalar registers or memory.
+    fn coprocessor(&mut self, operation: u32, a: Self::Int, b: Self::Int) -> Self::Int;
+}

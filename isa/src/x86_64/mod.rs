@@ -1,0 +1,13 @@
+//! The x86-64 guest: registers, decoder, operands and instructions.
+//!
+//! Sources: Intel 64 and IA-32 Architectures Software Developer's Manual (SDM), volumes 1 and 2. Where
+//! AMD and Intel differ, the block says which is followed and why.
+
+mod cpu;
+mod decode;
+pub mod insn;
+mod operand;
+
+pub use cpu::{Cpu, Flag, Reg, VEC_BYTES, VEC_REGS, X87};
+pub use decode::{DecodeError, Insn, decode};
+pub use iced_x86::Mnemonic;
