@@ -191,9 +191,11 @@ pub enum FloatOp {
     Mul,
     /// Quotient.
     Div,
-    /// x86 `MIN`: `a < b ? a : b`, so the second operand when either is a NaN or both are zero.
+    /// x86 `MIN`: `a < b ? a : b`, so the second operand, unchanged, when either is a NaN or both are zero.
+    /// Any NaN raises the invalid exception.
     MinX86,
-    /// x86 `MAX`: `a > b ? a : b`, so the second operand when either is a NaN or both are zero.
+    /// x86 `MAX`: `a > b ? a : b`, so the second operand, unchanged, when either is a NaN or both are zero.
+    /// Any NaN raises the invalid exception.
     MaxX86,
 }
 
@@ -350,6 +352,12 @@ pub trait Machine {
     /// The top bit of each lane, lane 0 lowest, zero-extended to `width`.
     fn sign_mask(&mut self, v: Self::Vec, lane: Width, width: Width) -> Self::Int;
 
+    /// Byte table lookup within each 128-bit block: byte `i` of the result is the byte of `table`'s block that
+    /// byte `i` of `indices` counts, and zero where that is 16 or more.
+    fn lookup(&mut self, table: Self::Vec, indices: Self::Vec) -> Self::Vec;
+    /// Carry-less product (of polynomials over GF(2)) of two 64-bit integers: 128 bits.
+    fn carryless_mul(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
+
     // ---- floating point ----
 
     /// Scalar arithmetic on bits of `format`.
@@ -385,6 +393,16 @@ pub trait Machine {
     fn int_to_float(&mut self, a: Self::Int, format: FloatFormat) -> Self::Int;
     /// Between formats.
     fn float_convert(&mut self, from: FloatFormat, to: FloatFormat, nan: NanRule, a: Self::Int) -> Self::Int;
+    /// Scalar float to an integral float of the same format. `inexact`: a value that changes raises the
+    /// inexact exception.
+    fn float_round(
+        &mut self,
+        format: FloatFormat,
+        rounding: Rounding,
+        nan: NanRule,
+        inexact: bool,
+        a: Self::Int,
+    ) -> Self::Int;
     /// Lane-wise [`Machine::float`].
     fn float_lanes(
         &mut self,
@@ -404,6 +422,37 @@ pub trait Machine {
         signalling: bool,
         a: Self::Vec,
         b: Self::Vec,
+    ) -> Self::Vec;
+
+    /// Lane-wise [`Machine::float_round`].
+    fn float_round_lanes(
+        &mut self,
+        format: FloatFormat,
+        rounding: Rounding,
+        nan: NanRule,
+        inexact: bool,
+        a: Self::Vec,
+    ) -> Self::Vec;
+    /// Lane-wise [`Machine::float_to_int`]: lane `i` of the result, `width` wide, comes from lane `i` of `a`,
+    /// for as many lanes as both have. What is left above is zero, and those lanes raise nothing.
+    fn float_to_int_lanes(
+        &mut self,
+        format: FloatFormat,
+        rounding: Rounding,
+        a: Self::Vec,
+        width: Width,
+        otherwise: u64,
+    ) -> Self::Vec;
+    /// Lane-wise [`Machine::int_to_float`] of lanes `lane` wide, laid out as in
+    /// [`Machine::float_to_int_lanes`].
+    fn int_to_float_lanes(&mut self, a: Self::Vec, lane: Width, format: FloatFormat) -> Self::Vec;
+    /// Lane-wise [`Machine::float_convert`], laid out as in [`Machine::float_to_int_lanes`].
+    fn float_convert_lanes(
+        &mut self,
+        from: FloatFormat,
+        to: FloatFormat,
+        nan: NanRule,
+        a: Self::Vec,
     ) -> Self::Vec;
 
     // ---- guest registers ----
@@ -460,6 +509,16 @@ pub trait Machine {
     /// Raise `trap` where `cond` holds. State is as before the instruction, except for what the block has
     /// already written: so check first, write after.
     fn trap_if(&mut self, cond: Self::Bool, trap: Trap);
+
+    /// Raise [`Trap::GeneralProtection`] unless `address` is a multiple of `bytes`, a power of two. A machine
+    /// that knows the address to be aligned, or whose own accesses trap alike, may do better than this.
+    fn require_aligned(&mut self, address: Self::Int, bytes: u32) {
+        let low = self.int(Width::W64, u64::from(bytes) - 1);
+        let low = self.bin(BinOp::And, address, low);
+        let zero = self.int(Width::W64, 0);
+        let misaligned = self.cmp(CmpOp::Ne, low, zero);
+        self.trap_if(misaligned, Trap::GeneralProtection);
+    }
 
     // ---- everything that is a unit of its own ----
 
