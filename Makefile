@@ -1,0 +1,28 @@
+# Every target does its own set-up; `make help` lists them.
+
+# Debian's toolchain, also where another one comes first in the caller's PATH.
+export PATH := /usr/bin:/bin:/usr/sbin:/sbin:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: setup blobs build test demo bench-translate fmt lint clean help
+
+setup: ## install missing Debian packages and fetch crates
+	@setup/install
+
+build: setup blobs ## build the command line (target/release/tranship)
+	cargo build --release --workspace --bins
+
+test: setup blobs ## lints, unit, differential and migration tests, fuzzing; ends with one line of totals
+	@tests/run
+
+fmt: ## format all Rust sources
+	cargo fmt --all
+
+lint: setup ## clippy, warnings are errors
+	cargo clippy --workspace --all-targets -- -D warnings
+
+clean: ## remove everything that was built
+	rm -rf target dist fuzz/target
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
