@@ -8,5 +8,6 @@
 
 extern crate alloc;
 
+pub mod interpret;
 pub mod machine;
 pub mod x86_64;

@@ -266,7 +266,7 @@ pub enum Target<I> {
 pub enum Trap {
     /// Division by zero or quotient overflow: #DE, SIGFPE.
     Divide,
-    /// Breakpoint instruction: #BP, SIGTRAP, reported after the instruction.
+    /// Breakpoint instruction (`int3`): #BP, SIGTRAP, reported after the instruction.
     Breakpoint,
     /// Undefined instruction by its own definition (`ud2`): #UD, SIGILL.
     Undefined,
@@ -274,6 +274,8 @@ pub enum Trap {
     GeneralProtection,
     /// Unmasked floating-point exception: #XM or #MF, SIGFPE.
     FloatingPoint,
+    /// Debug exception instruction (`int1`): #DB, SIGTRAP, reported after the instruction.
+    Debug,
 }
 
 /// An abstract machine that executes (or records) one guest's instructions. `Guest` names its registers.
@@ -486,6 +488,17 @@ pub trait Machine {
     fn compare_exchange(&mut self, address: Self::Int, expected: Self::Int, new: Self::Int) -> Self::Int;
     /// Full memory barrier.
     fn fence(&mut self);
+
+    // ---- bulk memory; the operands are registers because they are exact after every element, so that a
+    // ---- fault in the middle finds them as the hardware would leave them ----
+
+    /// While register `count` is not zero: copy an element of `width` from the address in register `src` to
+    /// the one in `dst`, add its size to both and take one from `count`. Source and destination may overlap;
+    /// the effect is that of copying element after element.
+    fn copy_forward(&mut self, dst: Self::Reg, src: Self::Reg, count: Self::Reg, width: Width);
+    /// While register `count` is not zero: store `value` at the address in register `dst`, add its size to
+    /// that and take one from `count`.
+    fn fill_forward(&mut self, dst: Self::Reg, count: Self::Reg, value: Self::Int);
 
     // ---- control inside an instruction ----
 

@@ -3,7 +3,9 @@
 //! Sources: Intel 64 and IA-32 Architectures Software Developer's Manual (SDM), volumes 1 and 2. Where
 //! AMD and Intel differ, the block says which is followed and why.
 
+pub mod coprocessor;
 mod cpu;
+pub mod cpuid;
 mod decode;
 pub mod insn;
 mod operand;

@@ -1,6 +1,5 @@
 //! Integer addition, subtraction and comparison. SDM vol. 2A and 2B.
 
-use super::extension;
 use crate::machine::{BinOp, CmpOp, UnOp, Width};
 use crate::x86_64::operand::{X86, read, write};
 use crate::x86_64::{Flag, Reg};

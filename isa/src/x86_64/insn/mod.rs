@@ -5,8 +5,6 @@ use super::{Insn, Reg};
 use crate::machine::Machine;
 use iced_x86::Mnemonic;
 
-mod arithmetic;
-
 /// How faithfully a block follows the manual. What no block covers is Absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
@@ -30,6 +28,8 @@ pub struct Example {
 pub struct Block {
     /// The extension's module name, e.g. `arithmetic`.
     pub extension: &'static str,
+    /// One sentence on what it does.
+    pub summary: &'static str,
     /// The mnemonics it covers.
     pub mnemonics: &'static [Mnemonic],
     /// How faithful it is.
@@ -50,11 +50,12 @@ pub struct Absent;
 ///     "add eax,ebx" = "01d8";
 /// ```
 ///
-/// A block may be guarded (`[Movsd] if i.is_string_instruction() exact …`) where a mnemonic is shared, and
-/// may be `approximate("why")` instead of `exact`.
+/// A block may be guarded (`[Movsd] if i.is_string_instruction(), exact …`) where a mnemonic is shared,
+/// and may be `approximate("why")` instead of `exact`. The blocks become the arms of one `match` on the
+/// mnemonic, so finding the block is one indexed jump.
 macro_rules! extension {
     ($name:literal; $(
-        $(#[doc = $doc:literal])*
+        $(#[doc = $doc:literal])+
         [$($mnemonic:ident),+ $(,)?] $(if $guard:expr)? , $level:ident $(($why:literal))? ($m:ident, $i:ident) $body:block
         $($text:literal = $hex:literal),+ ;
     )*) => {
@@ -63,25 +64,25 @@ macro_rules! extension {
             m: &mut M,
             i: &$crate::x86_64::Insn,
         ) -> Result<(), $crate::x86_64::insn::Absent> {
-            $(
-                if matches!(i.mnemonic(), $(iced_x86::Mnemonic::$mnemonic)|+) {
-                    let $i = i;
-                    if true $(&& $guard)? {
-                        let $m = m;
+            match i.mnemonic() {
+                $(
+                    $(iced_x86::Mnemonic::$mnemonic)|+ $(if { let $i = i; $guard })? => {
+                        let ($m, $i) = (m, i);
                         $body
-                        return Ok(());
                     }
-                }
-            )*
-            Err($crate::x86_64::insn::Absent)
+                )*
+                _ => return Err($crate::x86_64::insn::Absent),
+            }
+            Ok(())
         }
 
         /// This extension's blocks.
         pub(super) const BLOCKS: &[$crate::x86_64::insn::Block] = &[$(
             $crate::x86_64::insn::Block {
                 extension: $name,
+                summary: concat!($($doc),+),
                 mnemonics: &[$(iced_x86::Mnemonic::$mnemonic),+],
-                level: $crate::x86_64::insn::extension!(@level $level $(($why))?),
+                level: extension!(@level $level $(($why))?),
                 examples: &[$($crate::x86_64::insn::Example { text: $text, hex: $hex }),+],
             },
         )*];
@@ -89,15 +90,63 @@ macro_rules! extension {
     (@level exact) => { $crate::x86_64::insn::Level::Exact };
     (@level approximate ($why:literal)) => { $crate::x86_64::insn::Level::Approximate($why) };
 }
-pub(in crate::x86_64::insn) use extension;
 
-/// Execute one instruction on (or record it into) `m`. The caller has set the machine's notion of the
-/// instruction's address; falling through is not a jump.
-pub fn execute<M: Machine<Reg = Reg>>(m: &mut M, i: &Insn) -> Result<(), Absent> {
-    arithmetic::execute(m, i)
+/// The list of extensions: declares their modules and what is made of all of them.
+macro_rules! extensions {
+    ($($module:ident),+ $(,)?) => {
+        $(mod $module;)+
+
+        #[allow(non_camel_case_types, reason = "named after the modules")]
+        #[derive(Clone, Copy)]
+        enum Extension { $($module),+ }
+
+        /// The extensions, as a bit set, that have blocks for each mnemonic. Seldom more than one:
+        /// `movsd` is a string move and a scalar double move.
+        static EXTENSIONS_OF: [u32; MNEMONICS] = {
+            let mut table = [0; MNEMONICS];
+            $(list_mnemonics($module::BLOCKS, Extension::$module, &mut table);)+
+            table
+        };
+
+        /// Execute one instruction on (or record it into) `m`. The caller has set the machine's notion of
+        /// the instruction's address; falling through is not a jump.
+        pub fn execute<M: Machine<Reg = Reg>>(m: &mut M, i: &Insn) -> Result<(), Absent> {
+            let mut candidates = EXTENSIONS_OF.get(i.mnemonic() as usize).copied().unwrap_or(0);
+            while candidates != 0 {
+                let result = match candidates.trailing_zeros() {
+                    $(n if n == Extension::$module as u32 => $module::execute(m, i),)+
+                    _ => Err(Absent),
+                };
+                if result.is_ok() {
+                    return result;
+                }
+                candidates &= candidates - 1;
+            }
+            Err(Absent)
+        }
+
+        /// All blocks, extension by extension.
+        pub fn blocks() -> impl Iterator<Item = &'static Block> {
+            [$($module::BLOCKS),+].into_iter().flatten()
+        }
+    };
 }
 
-/// All blocks, extension by extension.
-pub fn blocks() -> impl Iterator<Item = &'static Block> {
-    [arithmetic::BLOCKS].into_iter().flatten()
+/// More than the decoder has mnemonics; [`EXTENSIONS_OF`] does not compile if that is no longer so.
+const MNEMONICS: usize = 2048;
+
+const fn list_mnemonics(blocks: &[Block], extension: Extension, table: &mut [u32; MNEMONICS]) {
+    let mut b = 0;
+    while b < blocks.len() {
+        let mut n = 0;
+        while n < blocks[b].mnemonics.len() {
+            table[blocks[b].mnemonics[n] as usize] |= 1 << extension as u32;
+            n += 1;
+        }
+        b += 1;
+    }
+}
+
+extensions! {
+    arithmetic,
 }
