@@ -1,0 +1,226 @@
+//! Regions, the units of translation: what discovery hands to the lifter. All addresses are guest
+//! addresses as linked, without load bias.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tranship_isa::x86_64::Flag;
+
+/// Guest code reachable from `entry` by branches within its function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Where it is entered; the start of a block.
+    pub entry: u64,
+    /// The symbol at `entry`, where there is one.
+    pub name: Option<String>,
+    /// Its basic blocks by start address. Blocks of one region may overlap in bytes where the guest jumps
+    /// into the middle of an instruction; blocks of different regions may be the same (a shared tail is
+    /// lifted twice).
+    pub blocks: BTreeMap<u64, Block>,
+    /// Blocks such that every cycle of the region goes through at least one: the targets of back-edges.
+    pub loop_headers: BTreeSet<u64>,
+    /// Registers that it and its known callees may read and write.
+    pub registers: RegisterUse,
+}
+
+/// Instructions that are executed one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Address of the first instruction.
+    pub start: u64,
+    /// Address behind the last instruction; the control transfer that `exit` describes, if it is an
+    /// instruction, is the last one. Equal to `start` for an undecodable spot.
+    pub end: u64,
+    /// Where control goes from `end`.
+    pub exit: Exit,
+    /// Flags that may be read before they are written, from `start` on.
+    pub flags_live_in: FlagSet,
+    /// The same from the end of the block on: what the block must leave exact. For a call these are the flags that
+    /// the callee may read, or that may be read after it if it does not write them.
+    pub flags_live_out: FlagSet,
+}
+
+/// Where a control transfer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// To a block of this region.
+    Block(u64),
+    /// Out of the region, normally to the entry of another one: a tail jump. A target that has no region
+    /// (code that does not decode, an address in no segment) is looked up at run time.
+    Region(u64),
+}
+
+/// How a block ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// No transfer: goes on at the next address, where another block starts.
+    Next(Edge),
+    /// Direct jump.
+    Jump(Edge),
+    /// Conditional direct jump (`jcc`, `loop`, `jrcxz`).
+    Branch {
+        /// When the condition holds.
+        taken: Edge,
+        /// When it does not.
+        next: Edge,
+    },
+    /// Indirect jump through a table that was recognised; all targets are blocks of this region.
+    Switch(JumpTable),
+    /// Indirect jump to anywhere.
+    IndirectJump,
+    /// Call.
+    Call {
+        /// The callee where it is known; a region's entry, or looked up at run time.
+        target: Option<u64>,
+        /// Where the callee returns to. [`Edge::Region`] where the bytes there are no code (the callee does
+        /// not return).
+        next: Edge,
+    },
+    /// Return to the address popped.
+    Return,
+    /// The last instruction does not go on: `ud2`, `hlt`, `int3`, a far transfer. Its own meaning says what happens.
+    Trap,
+    /// Control would reach bytes at `end` that are no instruction or not executable.
+    Undecodable,
+}
+
+/// A jump table as one indirect jump uses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JumpTable {
+    /// The instruction that reads the entry: the jump itself or a load before it in the same block or in one that
+    /// dominates it.
+    pub load: u64,
+    /// Number of the general register that is the index of that instruction's memory operand; its 64 bits
+    /// when the instruction starts, unscaled, are the index into `targets`.
+    pub index: u8,
+    /// Where each index goes.
+    pub targets: Vec<u64>,
+    /// The code before the jump ensures `index < targets.len()`. Otherwise `targets` is as far as the table
+    /// looked plausible. The lifter keeps the default (compute the target, treat it as an indirect jump)
+    /// in either case: discovery is never trusted with correctness.
+    pub bounded: bool,
+}
+
+/// A set of [`Flag`]s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+pub struct FlagSet(u8);
+
+impl FlagSet {
+    /// None.
+    pub const EMPTY: FlagSet = FlagSet(0);
+    /// All of [`Flag::ALL`].
+    pub const ALL: FlagSet = FlagSet((1 << Flag::ALL.len()) - 1);
+
+    /// Whether `flag` is in it.
+    pub const fn contains(self, flag: Flag) -> bool {
+        self.0 & 1 << flag as u8 != 0
+    }
+
+    /// With `flag` added.
+    #[must_use]
+    pub const fn with(self, flag: Flag) -> FlagSet {
+        FlagSet(self.0 | 1 << flag as u8)
+    }
+
+    /// What is in either.
+    #[must_use]
+    pub const fn union(self, other: FlagSet) -> FlagSet {
+        FlagSet(self.0 | other.0)
+    }
+
+    /// What is in `self` but not in `other`.
+    #[must_use]
+    pub const fn minus(self, other: FlagSet) -> FlagSet {
+        FlagSet(self.0 & !other.0)
+    }
+
+    /// Whether it has no member.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Its members.
+    pub fn iter(self) -> impl Iterator<Item = Flag> {
+        Flag::ALL.into_iter().filter(move |&f| self.contains(f))
+    }
+}
+
+/// A set of guest registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RegisterSet {
+    /// General registers by number, whole.
+    pub gpr: u16,
+    /// Vector registers by number, whole (xmm, ymm and zmm alike).
+    pub vec: u32,
+    /// The x87/MMX unit.
+    pub x87: bool,
+    /// AVX-512 mask registers.
+    pub opmask: bool,
+}
+
+impl RegisterSet {
+    /// Every register.
+    pub const ALL: RegisterSet = RegisterSet { gpr: u16::MAX, vec: u32::MAX, x87: true, opmask: true };
+
+    /// What is in either.
+    #[must_use]
+    pub const fn union(self, other: RegisterSet) -> RegisterSet {
+        RegisterSet {
+            gpr: self.gpr | other.gpr,
+            vec: self.vec | other.vec,
+            x87: self.x87 | other.x87,
+            opmask: self.opmask | other.opmask,
+        }
+    }
+}
+
+/// What code does to registers. Control that leaves to an unknown place counts as everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RegisterUse {
+    /// May read.
+    pub reads: RegisterSet,
+    /// May write.
+    pub writes: RegisterSet,
+}
+
+/// All that was found in one ELF file.
+#[derive(Clone, Debug, Default)]
+pub struct Discovery {
+    /// Sorted by entry.
+    pub regions: Vec<Region>,
+    /// Entries whose address the program takes (data pointers, `lea`, symbols that other files can call):
+    /// where an indirect call can go. Sorted.
+    pub address_taken: Vec<u64>,
+    /// Flags that some region in `address_taken` may read before writing them: what an indirect call or jump must
+    /// leave exact.
+    pub flags_live_at_entries: FlagSet,
+    /// Flags that may be read after some call in this file before they are written: what a return must leave
+    /// exact.
+    pub flags_live_after_calls: FlagSet,
+    /// What was covered and what was not.
+    pub report: Report,
+}
+
+impl Discovery {
+    /// The region that is entered at `entry`.
+    pub fn region(&self, entry: u64) -> Option<&Region> {
+        self.regions.binary_search_by_key(&entry, |r| r.entry).ok().and_then(|i| self.regions.get(i))
+    }
+}
+
+/// How much was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Bytes of executable sections (segments, where there are no sections).
+    pub text_bytes: u64,
+    /// Those of them that are in some block.
+    pub covered_bytes: u64,
+    /// Those of the rest that are padding between functions.
+    pub padding_bytes: u64,
+    /// Basic blocks, counted once per region they are in.
+    pub blocks: usize,
+    /// Jump tables resolved.
+    pub jump_tables: usize,
+    /// Indirect jumps that were not resolved (PLT stubs not counted), by address.
+    pub unresolved_jumps: Vec<u64>,
+    /// Reached addresses whose bytes are no instruction.
+    pub undecodable: Vec<u64>,
+}
