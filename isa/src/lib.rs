@@ -10,4 +10,5 @@ extern crate alloc;
 
 pub mod interpret;
 pub mod machine;
+pub mod softfloat;
 pub mod x86_64;
