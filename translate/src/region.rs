@@ -17,6 +17,9 @@ pub struct Region {
     pub blocks: BTreeMap<u64, Block>,
     /// Blocks such that every cycle of the region goes through at least one: the targets of back-edges.
     pub loop_headers: BTreeSet<u64>,
+    /// Blocks besides `entry` whose address the program takes (labels as values, landing pads): they can be
+    /// entered from anywhere, as loop headers can.
+    pub labels: BTreeSet<u64>,
     /// Registers that it and its known callees may read and write.
     pub registers: RegisterUse,
 }
@@ -85,18 +88,17 @@ pub enum Exit {
 /// A jump table as one indirect jump uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JumpTable {
-    /// The instruction that reads the entry: the jump itself or a load before it in the same block or in one that
-    /// dominates it.
-    pub load: u64,
-    /// Number of the general register that is the index of that instruction's memory operand; its 64 bits
-    /// when the instruction starts, unscaled, are the index into `targets`.
+    /// The instruction at whose start `index` holds the index. It is executed on every way to the jump, and
+    /// last before it: often the load of the table's entry, or the jump itself.
+    pub at: u64,
+    /// Number of the general register whose 64 bits are the index into `targets`, unscaled.
     pub index: u8,
     /// Where each index goes.
     pub targets: Vec<u64>,
-    /// The code before the jump ensures `index < targets.len()`. Otherwise `targets` is as far as the table
-    /// looked plausible. The lifter keeps the default (compute the target, treat it as an indirect jump)
-    /// in either case: discovery is never trusted with correctness.
-    pub bounded: bool,
+    /// On every way through the region `index < targets.len()`, and the entry read is that of this table, which
+    /// is constant: `switch` may be trusted. Otherwise the targets are likely but the lifter must compare the
+    /// target that the guest computed with the one expected, and jump indirectly where they differ.
+    pub proven: bool,
 }
 
 /// A set of [`Flag`]s.

@@ -59,6 +59,7 @@ pub(super) struct Header {
     pub(super) entry: u64,
     program: Table,
     sections: Table,
+    section_names: usize,
 }
 
 /// A table of records in the file.
@@ -122,6 +123,7 @@ impl Header {
                 entry_size: h.u16(58),
                 count: if offset == 0 { 0 } else { h.u16(60).into() },
             },
+            section_names: h.u16(62).into(),
         })
     }
 }
@@ -157,6 +159,7 @@ impl ProgramHeader {
 
 /// A section header whose file range is inside the file.
 pub(super) struct SectionHeader {
+    pub(super) name: String,
     pub(super) kind: u32,
     flags: u64,
     pub(super) address: u64,
@@ -167,13 +170,17 @@ pub(super) struct SectionHeader {
 
 impl SectionHeader {
     pub(super) fn table(bytes: &[u8], header: &Header) -> Result<Vec<SectionHeader>, ElfError> {
+        const PART: &str = "section header table";
+        let names = header.sections.records(bytes, PART, 64)?.nth(header.section_names);
+        let names = names.map_or(&[][..], |s| bytes.get(s.u64(24) as usize..).unwrap_or(&[]));
         header
             .sections
-            .records(bytes, "section header table", 64)?
+            .records(bytes, PART, 64)?
             .map(|s| {
                 let kind = s.u32(4);
                 let in_file = kind != SHT_NOBITS && s.u64(32) > 0;
                 Ok(SectionHeader {
+                    name: section_name(names, s.u32(0)),
                     kind,
                     flags: s.u64(8),
                     address: s.u64(16),
@@ -191,11 +198,17 @@ impl SectionHeader {
     }
 }
 
+/// The zero-terminated name at `offset`; the names that matter here are short.
+fn section_name(names: &[u8], offset: u32) -> String {
+    let name = names.get(offset as usize..).unwrap_or(&[]).iter().take(32).take_while(|&&b| b != 0);
+    name.map(|&b| char::from(b)).collect()
+}
+
 /// One past the last address that a guest program can have: 47 bits on x86-64.
 const ADDRESS_LIMIT: u64 = 1 << 47;
 
 /// The PT_LOAD segments by address.
-pub(super) fn segments(program: &[ProgramHeader]) -> Result<Vec<Segment>, ElfError> {
+pub(super) fn segments(program: &[ProgramHeader], file_size: u64) -> Result<Vec<Segment>, ElfError> {
     let mut segments = Vec::new();
     for p in program.iter().filter(|p| p.kind == PT_LOAD && p.memory_size > 0) {
         if p.file.len() as u64 > p.memory_size {
@@ -212,6 +225,11 @@ pub(super) fn segments(program: &[ProgramHeader]) -> Result<Vec<Segment>, ElfErr
             writable: p.flags & 2 != 0,
             executable: p.flags & 1 != 0,
         });
+    }
+    // Each byte of a file belongs in one segment, two at the seams; more would only inflate our work.
+    let total: u64 = segments.iter().map(|s| s.file.len() as u64).sum();
+    if total > 4 * file_size {
+        return Err(ElfError::Malformed { part: "sum of segment file sizes", value: total });
     }
     segments.sort_by_key(|s| s.address);
     for pair in segments.windows(2) {
@@ -237,13 +255,20 @@ pub(super) fn relro(program: &[ProgramHeader]) -> Vec<Range<u64>> {
     relro.map(|p| p.address..p.address.saturating_add(p.memory_size)).collect()
 }
 
-/// The executable sections by address.
+/// The executable sections by address, joined where they overlap.
 pub(super) fn code_sections(sections: &[SectionHeader]) -> Vec<Range<u64>> {
     let code =
         sections.iter().filter(|s| s.is_loaded() && s.flags & SHF_EXECINSTR != 0 && !s.file.is_empty());
-    let mut ranges: Vec<_> = code.map(|s| s.address..s.address.saturating_add(s.size)).collect();
-    ranges.sort_by_key(|r| r.start);
-    ranges
+    let mut sorted: Vec<_> = code.map(|s| s.address..s.address.saturating_add(s.size)).collect();
+    sorted.sort_by_key(|r| r.start);
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in sorted {
+        match joined.last_mut() {
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
 }
 
 /// What the dynamic section says; absent entries are zero.
@@ -304,6 +329,9 @@ impl Dynamic {
         for (start, size) in arrays {
             // An array cannot be longer than the file, whatever its size says.
             let end = start.saturating_add(size.min(elf.bytes_at(start).len() as u64));
+            if functions.len() > elf.bytes.len() / 8 {
+                break;
+            }
             functions.extend((start..end).step_by(8).filter_map(|place| elf.word_at(place)));
         }
         functions.retain(|&f| elf.is_code(f));

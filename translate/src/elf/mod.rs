@@ -97,7 +97,7 @@ impl GuestElf {
         let header = Header::parse(&bytes)?;
         let program = ProgramHeader::table(&bytes, &header)?;
         let sections = SectionHeader::table(&bytes, &header)?;
-        let segments = header::segments(&program)?;
+        let segments = header::segments(&program, bytes.len() as u64)?;
         let dynamic = Dynamic::parse(&bytes, &program);
         let mut elf = GuestElf {
             digest: Sha256::digest(&bytes).into(),

@@ -42,7 +42,9 @@ pub(super) fn pointers(elf: &GuestElf, sections: &[SectionHeader], dynamic: &Dyn
         .rela
         .iter()
         .map(|&(address, size)| elf.bytes.get(elf.file_range(address, size)).unwrap_or(&[]));
-    for table in by_dynamic.chain(by_section) {
+    // Each place can be relocated once, so more of them than words in the file are an error in the table.
+    let limit = elf.bytes.len() / 8;
+    for table in by_dynamic.chain(by_section).take_while(|_| pointers.len() <= limit) {
         pointers.extend(table.as_chunks::<24>().0.iter().filter_map(|r| rela(elf, dynamic, r)));
     }
     if elf.placement == Placement::PositionIndependent {
@@ -78,7 +80,6 @@ fn defined(elf: &GuestElf, dynamic: &Dynamic, index: u64) -> Option<u64> {
 /// The DT_RELR table: an even word is a place; an odd word is a bitmap of which of the 63 words behind the last
 /// place are places too. The words hold their targets.
 fn relr(elf: &GuestElf, (address, size): (u64, u64), pointers: &mut Vec<Pointer>) {
-    // Each place can be relocated once, so more of them than words in the file are an error in the table.
     let limit = pointers.len() + elf.bytes.len() / 8;
     let mut next = 0u64;
     for entry in elf.bytes.get(elf.file_range(address, size)).unwrap_or(&[]).as_chunks::<8>().0 {

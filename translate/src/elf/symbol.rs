@@ -39,12 +39,14 @@ impl Symbol {
 /// Defined function symbols at executable addresses, by address.
 pub(super) fn functions(elf: &GuestElf, sections: &[SectionHeader], dynamic: &Dynamic) -> Vec<Symbol> {
     let mut symbols = Vec::new();
-    for table in sections.iter().filter(|s| s.kind == SHT_SYMTAB || s.kind == SHT_DYNSYM) {
+    // A file has one of each; more would be no more than work.
+    let table = |kind| sections.iter().find(|s| s.kind == kind);
+    for table in [table(SHT_SYMTAB), table(SHT_DYNSYM)].into_iter().flatten() {
         let strings = sections.get(table.link).map_or(0..0, |s| s.file.clone());
         let records = elf.bytes.get(table.file.clone()).unwrap_or(&[]);
         read(elf, records, strings, table.kind == SHT_DYNSYM, &mut symbols);
     }
-    if !sections.iter().any(|s| s.kind == SHT_DYNSYM) {
+    if table(SHT_DYNSYM).is_none() {
         // The dynamic section does not say how many symbols there are, but linkers put the names next.
         let size = dynamic.strings.saturating_sub(dynamic.symbols) as usize;
         let records = elf.bytes_at(dynamic.symbols);
