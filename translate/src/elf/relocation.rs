@@ -44,7 +44,10 @@ pub(super) fn pointers(elf: &GuestElf, sections: &[SectionHeader], dynamic: &Dyn
         .map(|&(address, size)| elf.bytes.get(elf.file_range(address, size)).unwrap_or(&[]));
     // Each place can be relocated once, so more of them than words in the file are an error in the table.
     let limit = elf.bytes.len() / 8;
-    for table in by_dynamic.chain(by_section).take_while(|_| pointers.len() <= limit) {
+    for table in by_dynamic.chain(by_section) {
+        if pointers.len() > limit {
+            break;
+        }
         pointers.extend(table.as_chunks::<24>().0.iter().filter_map(|r| rela(elf, dynamic, r)));
     }
     if elf.placement == Placement::PositionIndependent {
