@@ -15,6 +15,9 @@ build: setup blobs ## build the command line (target/release/tranship)
 test: setup blobs ## lints, unit, differential and migration tests, fuzzing; ends with one line of totals
 	@tests/run
 
+bench-translate: build ## compare translated programs with native and qemu-user; writes docs/bench-translate.md
+	target/release/tranship-bench --output docs/bench-translate.md
+
 fmt: ## format all Rust sources
 	cargo fmt --all
 
