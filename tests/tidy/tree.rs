@@ -25,10 +25,13 @@ pub(crate) fn rust_files() -> Vec<PathBuf> {
     files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs")).collect()
 }
 
-/// `cargo metadata` of the workspace, with everything it depends on.
-pub(crate) fn metadata() -> serde_json::Value {
-    let json = stdout_of(env!("CARGO"), &["metadata", "--format-version=1", "--locked"]);
-    serde_json::from_str(&json).unwrap()
+/// `cargo metadata` of the workspace, with everything it depends on when built for one of `targets`.
+pub(crate) fn metadata(targets: &[&str]) -> serde_json::Value {
+    let mut arguments = vec!["metadata", "--format-version=1", "--locked"];
+    for target in targets {
+        arguments.extend(["--filter-platform", target]);
+    }
+    serde_json::from_str(&stdout_of(env!("CARGO"), &arguments)).unwrap()
 }
 
 fn stdout_of(program: &str, arguments: &[&str]) -> String {
