@@ -1,0 +1,268 @@
+//! One image file as CRIU lays it out: magic numbers, then messages, each preceded by its length and, in some
+//! types, followed by bytes that are not part of it. Such bytes are never loaded: an [`Image`] knows where they are.
+
+use crate::catalogue::{ImageType, Layout, Trailer};
+use crate::error::{RecodeError, Result};
+use crate::proto::ghost_file::{Ghost_chunk_entry, Ghost_file_entry};
+use crate::proto::ipc_msg::{Ipc_msg, Ipc_msg_entry};
+use protobuf::reflect::{MessageDescriptor, ReflectValueRef, RuntimeFieldType, RuntimeType};
+use protobuf::{MessageDyn, MessageFull};
+use std::ops::Range;
+
+/// Where an image's bytes come from.
+pub trait Source {
+    /// Length in bytes.
+    fn len(&self) -> u64;
+    /// Fill `buffer` from `offset` on.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()>;
+}
+
+impl Source for &[u8] {
+    fn len(&self) -> u64 {
+        <[u8]>::len(self) as u64
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()> {
+        let start = usize::try_from(offset).map_err(|_| std::io::ErrorKind::UnexpectedEof)?;
+        let bytes = self.get(start..start.saturating_add(buffer.len()));
+        buffer.copy_from_slice(bytes.ok_or(std::io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}
+
+/// A message, and where the bytes that belong to it lie in the file.
+pub struct Entry {
+    /// Offset of the message's length field.
+    pub offset: u64,
+    /// The message.
+    pub message: Box<dyn MessageDyn>,
+    /// Bytes that follow the message.
+    pub trailer: Range<u64>,
+}
+
+/// A decoded image.
+pub struct Image {
+    /// Its row in the catalogue.
+    pub of: &'static ImageType,
+    /// Its messages; a raw image has none.
+    pub entries: Vec<Entry>,
+}
+
+impl Image {
+    /// Decode the image called `file`, of type `of`.
+    pub fn decode(of: &'static ImageType, file: &str, source: &dyn Source) -> Result<Image> {
+        let mut image = Image { of, entries: Vec::new() };
+        if matches!(of.layout, Layout::Raw) {
+            return Ok(image);
+        }
+        let mut reader = Reader { file, source, at: 0 };
+        reader.magic(of)?;
+        while !reader.at_end() {
+            match of.layout {
+                Layout::Raw => {}
+                Layout::Messages(of) => image.entries.push(reader.entry(&of())?),
+                Layout::Headed(head, of) => {
+                    let of = if image.entries.is_empty() { head() } else { of() };
+                    image.entries.push(reader.entry(&of)?);
+                }
+                Layout::Trailed(of, trailer) => {
+                    let mut entry = reader.entry(&of())?;
+                    let bytes = trailer_length(&*entry.message, &trailer);
+                    entry.trailer = reader.skip(bytes)?;
+                    image.entries.push(entry);
+                }
+                Layout::GhostFile => reader.ghost_file(&mut image.entries)?,
+                Layout::MessageQueues => reader.message_queue(&mut image.entries)?,
+            }
+        }
+        Ok(image)
+    }
+
+    /// The image's bytes, those outside messages copied from `source`, which it was decoded from.
+    pub fn encode(&self, source: &dyn Source) -> std::io::Result<Vec<u8>> {
+        if matches!(self.of.layout, Layout::Raw) {
+            let mut bytes = vec![0; source.len() as usize];
+            source.read_at(0, &mut bytes)?;
+            return Ok(bytes);
+        }
+        let mut bytes = start(self.of);
+        for entry in &self.entries {
+            append(&mut bytes, &*entry.message)?;
+            let at = bytes.len();
+            bytes.resize(at + (entry.trailer.end - entry.trailer.start) as usize, 0);
+            source.read_at(entry.trailer.start, &mut bytes[at..])?;
+        }
+        Ok(bytes)
+    }
+}
+
+/// The magic numbers that an image of this type opens with.
+pub fn start(of: &ImageType) -> Vec<u8> {
+    let prefix = of.prefix.magic().into_iter().flat_map(u32::to_le_bytes);
+    prefix.chain(of.magic.to_le_bytes()).collect()
+}
+
+/// Append one message with its length.
+pub fn append(bytes: &mut Vec<u8>, message: &dyn MessageDyn) -> std::io::Result<()> {
+    let encoded = message.write_to_bytes_dyn().map_err(std::io::Error::other)?;
+    bytes.extend((encoded.len() as u32).to_le_bytes());
+    bytes.extend(encoded);
+    Ok(())
+}
+
+/// The messages of an image that has nothing but messages, still encoded, with the offset of each.
+pub fn frames<'b>(of: &ImageType, file: &str, bytes: &'b [u8]) -> Result<Vec<(u64, &'b [u8])>> {
+    let mut reader = Reader { file, source: &bytes, at: 0 };
+    let mut frames = Vec::new();
+    reader.magic(of)?;
+    while !reader.at_end() {
+        let offset = reader.at;
+        let length = reader.u32()?;
+        let range = reader.skip(u64::from(length))?;
+        frames.push((offset, &bytes[range.start as usize..range.end as usize]));
+    }
+    Ok(frames)
+}
+
+fn trailer_length(message: &dyn MessageDyn, trailer: &Trailer) -> u64 {
+    if trailer.unless.is_some_and(|field| boolean(message, field)) {
+        return 0;
+    }
+    let units = trailer.fields.iter().fold(0u64, |sum, field| sum.saturating_add(integer(message, field)));
+    let bytes = units.saturating_mul(trailer.unit);
+    bytes.checked_next_multiple_of(trailer.align).unwrap_or(u64::MAX)
+}
+
+/// An integer field by its name, 0 where it is absent.
+fn integer(message: &dyn MessageDyn, field: &str) -> u64 {
+    match value(message, field) {
+        Some(ReflectValueRef::U32(v)) => u64::from(v),
+        Some(ReflectValueRef::U64(v)) => v,
+        _ => 0,
+    }
+}
+
+fn boolean(message: &dyn MessageDyn, field: &str) -> bool {
+    matches!(value(message, field), Some(ReflectValueRef::Bool(true)))
+}
+
+fn value<'m>(message: &'m dyn MessageDyn, field: &str) -> Option<ReflectValueRef<'m>> {
+    message.descriptor_dyn().field_by_name(field)?.get_singular(message)
+}
+
+/// The number of a field, in `message` or in one inside it, that its definition does not have.
+pub fn unknown_field(message: &dyn MessageDyn) -> Option<u32> {
+    if let Some((field, _)) = message.unknown_fields_dyn().iter().next() {
+        return Some(field);
+    }
+    message.descriptor_dyn().fields().find_map(|field| match field.runtime_field_type() {
+        RuntimeFieldType::Singular(RuntimeType::Message(_)) => unknown_in(field.get_singular(message)?),
+        RuntimeFieldType::Repeated(RuntimeType::Message(_)) => {
+            field.get_repeated(message).into_iter().find_map(unknown_in)
+        }
+        _ => None,
+    })
+}
+
+fn unknown_in(value: ReflectValueRef) -> Option<u32> {
+    match value {
+        ReflectValueRef::Message(message) => unknown_field(&*message),
+        _ => None,
+    }
+}
+
+struct Reader<'s> {
+    file: &'s str,
+    source: &'s dyn Source,
+    at: u64,
+}
+
+impl Reader<'_> {
+    fn at_end(&self) -> bool {
+        self.at == self.source.len()
+    }
+
+    fn damaged(&self, what: impl Into<String>) -> RecodeError {
+        RecodeError::damaged(self.file, self.at, what)
+    }
+
+    /// Step over `bytes` bytes, which must be there.
+    fn skip(&mut self, bytes: u64) -> Result<Range<u64>> {
+        let end = self.at.checked_add(bytes).filter(|end| *end <= self.source.len());
+        let end = end.ok_or_else(|| {
+            let left = self.source.len() - self.at;
+            self.damaged(format!("{bytes} bytes should follow, the file has {left}"))
+        })?;
+        let range = self.at..end;
+        self.at = end;
+        Ok(range)
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let read = self.source.read_at(offset, buffer);
+        read.map_err(|e| RecodeError::damaged(self.file, offset, format!("reading: {e}")))
+    }
+
+    fn bytes(&mut self, count: u64) -> Result<Vec<u8>> {
+        let range = self.skip(count)?;
+        let mut bytes = vec![0; count as usize];
+        self.read(range.start, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        let range = self.skip(4)?;
+        let mut bytes = [0; 4];
+        self.read(range.start, &mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn magic(&mut self, of: &ImageType) -> Result<()> {
+        for expected in of.prefix.magic().into_iter().chain([of.magic]) {
+            let found = self.u32()?;
+            if found != expected {
+                return Err(RecodeError::WrongMagic { file: self.file.to_owned(), found, expected });
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, of: &MessageDescriptor) -> Result<Entry> {
+        let offset = self.at;
+        let length = self.u32()?;
+        let bytes = self.bytes(u64::from(length))?;
+        let message = of
+            .parse_from_bytes(&bytes)
+            .map_err(|e| RecodeError::damaged(self.file, offset, format!("not a {}: {e}", of.name())))?;
+        Ok(Entry { offset, message, trailer: self.at..self.at })
+    }
+
+    fn ghost_file(&mut self, entries: &mut Vec<Entry>) -> Result<()> {
+        let mut file = self.entry(&Ghost_file_entry::descriptor())?;
+        let in_chunks = boolean(&*file.message, "chunks");
+        if !in_chunks {
+            file.trailer = self.skip(self.source.len() - self.at)?;
+        }
+        entries.push(file);
+        while in_chunks && !self.at_end() {
+            let mut chunk = self.entry(&Ghost_chunk_entry::descriptor())?;
+            let bytes = integer(&*chunk.message, "len");
+            chunk.trailer = self.skip(bytes)?;
+            entries.push(chunk);
+        }
+        Ok(())
+    }
+
+    fn message_queue(&mut self, entries: &mut Vec<Entry>) -> Result<()> {
+        let queue = self.entry(&Ipc_msg_entry::descriptor())?;
+        let count = integer(&*queue.message, "qnum");
+        entries.push(queue);
+        for _ in 0..count {
+            let mut message = self.entry(&Ipc_msg::descriptor())?;
+            let bytes = integer(&*message.message, "msize").next_multiple_of(8);
+            message.trailer = self.skip(bytes)?;
+            entries.push(message);
+        }
+        Ok(())
+    }
+}
