@@ -7,6 +7,7 @@ pub mod coprocessor;
 mod cpu;
 pub mod cpuid;
 mod decode;
+mod flags;
 pub mod insn;
 mod operand;
 

@@ -149,4 +149,16 @@ const fn list_mnemonics(blocks: &[Block], extension: Extension, table: &mut [u32
 
 extensions! {
     arithmetic,
+    logic,
+    shift,
+    bit,
+    multiply,
+    exchange,
+    data_transfer,
+    stack,
+    string,
+    control,
+    flag,
+    system,
+    bmi,
 }
