@@ -85,6 +85,29 @@ pub enum Exit {
     Undecodable,
 }
 
+impl Exit {
+    /// The blocks of this region that control can go on to, a call's continuation among them; targets of a
+    /// table as often as they are in it.
+    pub fn successors(&self) -> impl Iterator<Item = u64> {
+        (0..).map_while(|n| self.successor(n))
+    }
+
+    /// The `n`th of [`Exit::successors`].
+    pub fn successor(&self, n: usize) -> Option<u64> {
+        let edges = match self {
+            Exit::Switch(table) => return table.targets.get(n).copied(),
+            Exit::Next(edge) | Exit::Jump(edge) | Exit::Call { next: edge, .. } => [Some(*edge), None],
+            Exit::Branch { taken, next } => [Some(*taken), Some(*next)],
+            _ => [None, None],
+        };
+        let mut blocks = edges.into_iter().flatten().filter_map(|edge| match edge {
+            Edge::Block(block) => Some(block),
+            Edge::Region(_) => None,
+        });
+        blocks.nth(n)
+    }
+}
+
 /// A jump table as one indirect jump uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JumpTable {
@@ -223,6 +246,9 @@ pub struct Report {
     pub jump_tables: usize,
     /// Indirect jumps that were not resolved (PLT stubs not counted), by address.
     pub unresolved_jumps: Vec<u64>,
+    /// Entries that were left to the interpreter because regions would repeat too much of each other's
+    /// code. No compiler's output has any.
+    pub dropped_entries: usize,
     /// Reached addresses whose bytes are no instruction.
     pub undecodable: Vec<u64>,
 }

@@ -1,9 +1,67 @@
-//! Which parts of a guest ELF file are code: seeds, branch closure, jump tables, regions.
+//! Which parts of a guest ELF file are code, and how they fall into regions.
+//!
+//! Nothing here is trusted with correctness: what is missed is interpreted at run time, and what is
+//! taken for code but is none is compiled in vain.
+
+mod assemble;
+mod blocks;
+mod code;
+mod loops;
+mod seeds;
+mod x86_64;
+mod zones;
 
 use crate::elf::GuestElf;
-use crate::region::Discovery;
+use crate::region::{Discovery, Region, Report};
+use assemble::Assembler;
+use code::Code;
+use std::collections::{BTreeMap, HashSet};
+use zones::Zones;
 
 /// Find the regions of `elf`.
-pub fn discover(_elf: &GuestElf) -> Discovery {
-    Discovery::default()
+pub fn discover(elf: &GuestElf) -> Discovery {
+    let code = reach(elf);
+    let zones = Zones::new(&code);
+    let lines = blocks::lines(&code);
+    let mut assembler = Assembler::new(&code, &zones, &lines);
+    let regions = assembler.regions();
+    let address_taken = code.entries.iter().filter(|(_, o)| o.address_taken).map(|(&a, _)| a).collect();
+    let report = Report { dropped_entries: assembler.dropped, ..report(&code, &regions) };
+    Discovery { regions: regions.into_values().collect(), address_taken, report, ..Discovery::default() }
+}
+
+/// Decode everything that can be found: from what is declared, then what addresses are taken of, then, in the
+/// rest, what looks like code.
+fn reach(elf: &GuestElf) -> Code<'_> {
+    let mut code = Code::new(elf);
+    let mut tried = HashSet::new();
+    seeds::enter_declared(&mut code);
+    code.resolve_tables();
+    loop {
+        while seeds::enter_address_taken(&mut code, &mut tried) {
+            code.resolve_tables();
+        }
+        if !seeds::enter_gaps(&mut code) {
+            break;
+        }
+        code.resolve_tables();
+    }
+    seeds::drop_table_entries(&mut code);
+    code
+}
+
+fn report(code: &Code, regions: &BTreeMap<u64, Region>) -> Report {
+    let is_stub = |jump: &u64| x86_64::is_stub_jump(code.bytes(*jump), *jump);
+    let unresolved = code.indirect_jumps.iter().filter(|j| !code.tables.contains_key(j) && !is_stub(j));
+    let (covered_bytes, padding_bytes) = code.coverage();
+    Report {
+        text_bytes: code.ranges().map(|r| r.end - r.start).sum(),
+        covered_bytes,
+        padding_bytes,
+        blocks: regions.values().map(|r| r.blocks.len()).sum(),
+        jump_tables: code.tables.len(),
+        unresolved_jumps: unresolved.copied().collect(),
+        undecodable: code.undecodable.iter().copied().collect(),
+        ..Report::default()
+    }
 }

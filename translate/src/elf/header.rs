@@ -332,7 +332,7 @@ impl Dynamic {
             if functions.len() > elf.bytes.len() / 8 {
                 break;
             }
-            functions.extend((start..end).step_by(8).filter_map(|place| elf.word_at(place)));
+            functions.extend((start..end).step_by(8).filter_map(|place| elf.pointer_at(place)));
         }
         functions.retain(|&f| elf.is_code(f));
         functions.sort_unstable();

@@ -167,17 +167,25 @@ impl GuestElf {
             || self.read_only_after_relocation.iter().any(|r| r.contains(&address))
     }
 
-    /// The little-endian 64-bit word at `address` as linked, relocations by the load bias applied.
-    pub fn word_at(&self, address: u64) -> Option<u64> {
-        match self.pointers.binary_search_by_key(&address, |p| p.place) {
+    /// The address of code or data, as linked, that the word at `place` holds once the program is loaded, if
+    /// it is one: position-independent programs have it relocated by the load bias.
+    pub fn pointer_at(&self, place: u64) -> Option<u64> {
+        match self.pointers.binary_search_by_key(&place, |p| p.place) {
             Ok(i) => self.pointers.get(i).filter(|p| p.kind == PointerKind::Relative).map(|p| p.target),
-            Err(_) => self.bytes_at(address).first_chunk().map(|&b| u64::from_le_bytes(b)),
+            Err(_) if self.placement == Placement::PositionIndependent => None,
+            Err(_) => self.bytes_at(place).first_chunk().map(|&b| u64::from_le_bytes(b)),
         }
     }
 
     /// The little-endian 32-bit word at `address`.
     pub fn half_at(&self, address: u64) -> Option<u32> {
         self.bytes_at(address).first_chunk().map(|&b| u32::from_le_bytes(b))
+    }
+
+    /// The frame that covers `address`.
+    pub fn frame_at(&self, address: u64) -> Option<&Range<u64>> {
+        let after = self.frames.partition_point(|f| f.start <= address);
+        self.frames.get(after.checked_sub(1)?).filter(|f| f.contains(&address))
     }
 
     /// Where the file has the bytes at `address`, `size` of them or as many as the segment has.

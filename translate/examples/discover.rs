@@ -1,0 +1,57 @@
+//! Prints what discovery finds in an ELF file.
+#![allow(missing_docs, clippy::unwrap_used)]
+use tranship_translate::{discover::discover, elf::GuestElf};
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let t = std::time::Instant::now();
+    let elf = GuestElf::parse(std::fs::read(&args[1]).unwrap()).unwrap();
+    let parsed = t.elapsed();
+    let t = std::time::Instant::now();
+    let d = discover(&elf);
+    let time = t.elapsed();
+    if args.get(2).is_some_and(|a| a == "entries") {
+        for r in &d.regions {
+            println!("E {:x}", r.entry);
+            for l in &r.labels {
+                println!("L {l:x}");
+            }
+            for b in r.blocks.keys() {
+                println!("B {b:x}");
+            }
+        }
+        return;
+    }
+    let r = &d.report;
+    println!(
+        "parse {parsed:?} discover {time:?} symbols {} frames {} pointers {}",
+        elf.symbols.len(),
+        elf.frames.len(),
+        elf.pointers.len()
+    );
+    println!(
+        "text {} covered {} padding {} missing {} ({:.3} %)",
+        r.text_bytes,
+        r.covered_bytes,
+        r.padding_bytes,
+        r.text_bytes - r.covered_bytes - r.padding_bytes,
+        100.0 * (r.covered_bytes + r.padding_bytes) as f64 / r.text_bytes as f64
+    );
+    println!(
+        "regions {} labels {} blocks {} headers {} tables {} proven {} unresolved {} undecodable {} dropped {}",
+        d.regions.len(),
+        d.regions.iter().map(|r| r.labels.len()).sum::<usize>(),
+        r.blocks,
+        d.regions.iter().map(|r| r.loop_headers.len()).sum::<usize>(),
+        r.jump_tables,
+        d.regions
+            .iter()
+            .flat_map(|r| r.blocks.values())
+            .filter(|b| matches!(&b.exit, tranship_translate::region::Exit::Switch(t) if t.proven))
+            .count(),
+        r.unresolved_jumps.len(),
+        r.undecodable.len(),
+        r.dropped_entries
+    );
+    println!("unresolved {:x?}", &r.unresolved_jumps[..r.unresolved_jumps.len().min(20)]);
+    println!("undecodable {:x?}", &r.undecodable[..r.undecodable.len().min(20)]);
+}
