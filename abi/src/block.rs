@@ -278,7 +278,14 @@ pub const UNWIND: u64 = u64::MAX;
 /// First bytes of a translated object's header.
 pub const OBJECT_MAGIC: [u8; 16] = *b"tranship object\n";
 
-/// Header of a translated object: an ELF shared object whose first section `.tranship` (exported symbol
+/// The line of the branch cache that `guest` belongs in, as a byte offset from its start: one `and`. Function
+/// entries are mostly 16 bytes apart.
+pub const fn branch_cache_offset(guest: u64) -> u64 {
+    const { assert!(size_of::<BranchCacheEntry>() == 16 && BRANCH_CACHE_ENTRIES.is_power_of_two()) };
+    guest & (BRANCH_CACHE_ENTRIES as u64 - 1) << 4
+}
+
+/// Header of a translated object: an ELF shared object whose entry point (`e_entry`, exported symbol
 /// `tranship_object`) this is. Offsets are from the header's own address, so the file needs no relocation.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
