@@ -161,4 +161,11 @@ extensions! {
     flag,
     system,
     bmi,
+    sha,
+    sse_convert,
+    sse_estimate,
+    sse_float,
+    sse_integer,
+    sse_move,
+    sse_shuffle,
 }
