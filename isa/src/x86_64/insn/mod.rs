@@ -5,6 +5,10 @@ use super::{Insn, Reg};
 use crate::machine::Machine;
 use iced_x86::Mnemonic;
 
+mod undefined;
+
+pub use undefined::undefined_flags;
+
 /// How faithfully a block follows the manual. What no block covers is Absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
