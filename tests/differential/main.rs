@@ -2,6 +2,8 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod examples;
+
 use std::collections::BTreeMap;
 use tranship_tests::differential::{
     Case, Executor, Interpreter, NativeCpu, Random, State, cases, differences, random_state, text,

@@ -74,7 +74,7 @@ fn aim_displacement(code: &mut [u8]) {
 }
 
 /// The bytes that hex digits stand for.
-fn bytes(hex: &str) -> Vec<u8> {
+pub fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|n| u8::from_str_radix(&hex[n..n + 2], 16).unwrap()).collect()
 }
 

@@ -9,7 +9,7 @@ mod native_cpu;
 mod random;
 mod states;
 
-pub use cases::{Case, NOT_COMPARED, cases};
+pub use cases::{Case, NOT_COMPARED, bytes, cases};
 pub use compare::{Difference, differences};
 pub use interpreter::Interpreter;
 #[cfg(target_arch = "x86_64")]
@@ -87,7 +87,7 @@ pub trait Executor {
     fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome;
 }
 
-/// An instruction as the blocks' examples print it.
+/// An instruction in the one formatter configuration that the blocks' examples are in.
 pub fn text(insn: &Insn) -> String {
     let mut formatter = IntelFormatter::new();
     let options = formatter.options_mut();
