@@ -92,7 +92,7 @@ fn fixed(leaf: u32, subleaf: u32) -> [u32; 4] {
     match leaf {
         0 => [LAST_BASIC, word(VENDOR, 0), word(VENDOR, 2), word(VENDOR, 1)],
         // One logical processor, with APIC id 0.
-        1 => [SIGNATURE, 1 << 16 | CACHE_LINE / 8 << 8, 0, 0],
+        1 => [SIGNATURE, 1 << 16 | (CACHE_LINE / 8) << 8, 0, 0],
         // "See leaf 4".
         2 => [0x00ff_ff01, 0, 0, 0],
         4 => cache(subleaf),

@@ -2,7 +2,7 @@
 //! the same block: other registers, widths, addressing modes, immediates and prefixes.
 
 use super::{CODE, Executor, Interpreter, Outcome, Random, SANDBOX, SANDBOX_BYTES, State};
-use iced_x86::{CpuidFeature, Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind, Register};
 use std::collections::HashSet;
 use tranship_isa::x86_64::insn::{self, Block};
 use tranship_isa::x86_64::{Insn, decode};
@@ -51,7 +51,7 @@ fn case(mut code: Vec<u8>) -> Option<Case> {
     aim_displacement(&mut code);
     let insn = decode(&code, CODE).ok()?;
     let comparable = NOT_COMPARED.iter().all(|&(mnemonic, _)| mnemonic != insn.mnemonic());
-    (comparable && this_cpu_has(&insn)).then_some(Case { code, insn })
+    comparable.then_some(Case { code, insn })
 }
 
 /// Point a memory operand without registers into the sandbox.
@@ -128,44 +128,4 @@ fn has_one_meaning(code: &[u8], insn: &Insn) -> bool {
         // Likewise.
         _ => insn.flow_control() == FlowControl::Next || !has(0x66),
     }
-}
-
-/// Whether the CPU under the tests has the instruction.
-fn this_cpu_has(insn: &Insn) -> bool {
-    insn.cpuid_features().iter().all(|feature| has_feature(*feature))
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_feature(feature: CpuidFeature) -> bool {
-    use CpuidFeature as F;
-    match feature {
-        F::ADX => is_x86_feature_detected!("adx"),
-        F::AES => is_x86_feature_detected!("aes"),
-        F::BMI1 => is_x86_feature_detected!("bmi1"),
-        F::BMI2 => is_x86_feature_detected!("bmi2"),
-        F::CMPXCHG16B => is_x86_feature_detected!("cmpxchg16b"),
-        F::LZCNT => is_x86_feature_detected!("lzcnt"),
-        F::MOVBE => is_x86_feature_detected!("movbe"),
-        F::PCLMULQDQ => is_x86_feature_detected!("pclmulqdq"),
-        F::POPCNT => is_x86_feature_detected!("popcnt"),
-        F::SHA => is_x86_feature_detected!("sha"),
-        F::SSE3 => is_x86_feature_detected!("sse3"),
-        F::SSSE3 => is_x86_feature_detected!("ssse3"),
-        F::SSE4_1 => is_x86_feature_detected!("sse4.1"),
-        F::SSE4_2 => is_x86_feature_detected!("sse4.2"),
-        F::FSGSBASE => cpuid_7_ebx() & 1 != 0,
-        F::CLFLUSHOPT => cpuid_7_ebx() >> 23 & 1 != 0,
-        F::CLWB => cpuid_7_ebx() >> 24 & 1 != 0,
-        _ => true,
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn cpuid_7_ebx() -> u32 {
-    std::arch::x86_64::__cpuid_count(7, 0).ebx
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_feature(_feature: CpuidFeature) -> bool {
-    true
 }

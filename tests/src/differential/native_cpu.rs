@@ -7,7 +7,7 @@
 //! handler takes the registers from its frame and returns to where the first one came from.
 
 use super::{CODE, Executor, Outcome, SANDBOX, SANDBOX_BYTES, State};
-use iced_x86::FlowControl;
+use iced_x86::{CpuidFeature, FlowControl};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use std::ptr::{self, addr_of_mut};
 use std::sync::{Mutex, MutexGuard};
@@ -88,6 +88,11 @@ impl NativeCpu {
         }
         NativeCpu { _only: only }
     }
+
+    /// Whether this CPU has the instruction.
+    pub fn has(&self, insn: &Insn) -> bool {
+        insn.cpuid_features().iter().all(|feature| has_feature(*feature))
+    }
 }
 
 impl Default for NativeCpu {
@@ -125,6 +130,31 @@ impl Executor for NativeCpu {
         // SAFETY: as above.
         unsafe { ptr::copy_nonoverlapping(SANDBOX as *const u8, state.memory.as_mut_ptr(), SANDBOX_BYTES) };
         outcome(state, &insn, trap_number, single_step)
+    }
+}
+
+fn has_feature(feature: CpuidFeature) -> bool {
+    use CpuidFeature as F;
+    let structured = std::arch::x86_64::__cpuid_count(7, 0);
+    match feature {
+        F::ADX => is_x86_feature_detected!("adx"),
+        F::AES => is_x86_feature_detected!("aes"),
+        F::BMI1 => is_x86_feature_detected!("bmi1"),
+        F::BMI2 => is_x86_feature_detected!("bmi2"),
+        F::CMPXCHG16B => is_x86_feature_detected!("cmpxchg16b"),
+        F::LZCNT => is_x86_feature_detected!("lzcnt"),
+        F::MOVBE => is_x86_feature_detected!("movbe"),
+        F::PCLMULQDQ => is_x86_feature_detected!("pclmulqdq"),
+        F::POPCNT => is_x86_feature_detected!("popcnt"),
+        F::SHA => is_x86_feature_detected!("sha"),
+        F::SSE3 => is_x86_feature_detected!("sse3"),
+        F::SSSE3 => is_x86_feature_detected!("ssse3"),
+        F::SSE4_1 => is_x86_feature_detected!("sse4.1"),
+        F::SSE4_2 => is_x86_feature_detected!("sse4.2"),
+        F::FSGSBASE => structured.ebx & 1 != 0,
+        F::CLFLUSHOPT => structured.ebx >> 23 & 1 != 0,
+        F::CLWB => structured.ebx >> 24 & 1 != 0,
+        _ => true,
     }
 }
 
