@@ -172,4 +172,6 @@ extensions! {
     sse_integer,
     sse_move,
     sse_shuffle,
+    x87,
+    float_state,
 }

@@ -18,6 +18,7 @@ impl Unit<'_> {
         Some(match operation {
             ControlWord => self.state.control.into(),
             StatusWord => self.state.status.into(),
+            Pop => self.done(|unit| unit.pop()),
             ClearExceptions => self.done(|unit| unit.clear_exceptions()),
             Initialize => self.done(|unit| unit.initialize()),
             MaskAll => self.done(|unit| {
@@ -32,7 +33,13 @@ impl Unit<'_> {
             }
             SetRegister => self.done(|unit| unit.set_raw(index, ((b >> 64) as u16, b as u64))),
             ImageLow => self.image(),
-            ImageHigh => self.state.data.into(),
+            ImageHigh => {
+                if self.exception_is_pending() {
+                    self.state.data.into()
+                } else {
+                    0
+                }
+            }
             SetImage => self.done(|unit| unit.set_image(a, b as u64)),
             _ => return None,
         })
@@ -42,7 +49,6 @@ impl Unit<'_> {
     pub(super) fn control(&mut self, operation: Operation, a: u128, b: u128) -> Option<u128> {
         Some(match operation {
             Wait => 0,
-            Pop => self.done(|unit| unit.pop()),
             SetControlWord => self.done(|unit| unit.set_control(a as u16)),
             SetEnvironment => self.done(|unit| unit.set_environment(a, b)),
             MmxRead => {
@@ -123,22 +129,24 @@ impl Unit<'_> {
         self.set_control(low as u16);
     }
 
-    /// FCW, FSW, abridged tags, FOP, FIP as FXSAVE64 has them; SDM vol. 1, table 10-2.
+    /// FCW, FSW, abridged tags, FOP, FIP as FXSAVE64 has them; SDM vol. 1, table 10-2. The last two only while
+    /// an exception is pending, as AMD does it (APM vol. 2, 11.4.4).
     fn image(&self) -> u128 {
         let state = &self.state;
-        u128::from(state.control)
-            | u128::from(state.status) << 16
-            | u128::from(state.valid) << 32
-            | u128::from(state.opcode) << 48
-            | u128::from(state.instruction) << 64
+        let words =
+            u128::from(state.control) | u128::from(state.status) << 16 | u128::from(state.valid) << 32;
+        let pointers = u128::from(state.opcode) << 48 | u128::from(state.instruction) << 64;
+        if self.exception_is_pending() { words | pointers } else { words }
     }
 
     fn set_image(&mut self, low: u128, data: u64) {
         self.state.status = (low >> 16) as u16;
         self.state.valid = (low >> 32) as u8;
-        self.state.opcode = (low >> 48) as u16 & 0x7ff;
-        self.state.instruction = (low >> 64) as u64;
-        self.state.data = data;
         self.set_control(low as u16);
+        if self.exception_is_pending() {
+            self.state.opcode = (low >> 48) as u16 & 0x7ff;
+            self.state.instruction = (low >> 64) as u64;
+            self.state.data = data;
+        }
     }
 }

@@ -49,6 +49,8 @@ impl Unit<'_> {
                 if !self.is_empty(7) {
                     self.context.raised = 0;
                 }
+                // A denormal value is loaded even if that exception is unmasked.
+                self.context.masked |= DENORMAL;
                 self.push(value.to_x87());
             }
         }
@@ -151,12 +153,11 @@ impl Unit<'_> {
         self.set_raw(other, a);
     }
 
-    /// FCMOVcc.
+    /// FCMOVcc. C1 stays unless the stack underflows (undefined; as AMD has it).
     pub(super) fn move_if(&mut self, from: u8, condition: bool) {
         if self.is_empty(0) || self.is_empty(from) {
             return self.underflow(0, 0);
         }
-        self.settle();
         if condition {
             self.set_bits(0, self.raw(from));
         }

@@ -56,7 +56,7 @@ operations! {
     StoreTruncated,
     /// Copy ST(0) to ST(operand).
     StoreRegister,
-    /// Pop.
+    /// Pop, after the store has succeeded. Never pending.
     Pop,
     /// Exchange ST(0) with ST(operand).
     Exchange,
@@ -197,20 +197,18 @@ pub struct Request {
     pub destination: u8,
     /// Values to pop afterwards.
     pub pops: u8,
-    /// The instruction's FOP: low three bits of the first opcode byte, the second one.
-    pub opcode: u16,
     /// It has a memory operand.
     pub in_memory: bool,
 }
 
 impl Request {
-    /// Everything but the low 80 bits.
+    /// As an operand of [`Machine::coprocessor`](crate::machine::Machine::coprocessor).
     pub const fn pack(self) -> u128 {
-        (self.format as u128) << 80
+        self.bits
+            | (self.format as u128) << 80
             | (self.destination as u128) << 84
             | (self.pops as u128) << 88
-            | (self.opcode as u128) << 96
-            | (self.in_memory as u128) << 112
+            | (self.in_memory as u128) << 96
     }
 
     const fn unpack(a: u128) -> Request {
@@ -228,8 +226,7 @@ impl Request {
             },
             destination: (a >> 84 & 7) as u8,
             pops: (a >> 88 & 3) as u8,
-            opcode: (a >> 96) as u16 & 0x7ff,
-            in_memory: a >> 112 & 1 != 0,
+            in_memory: a >> 96 & 1 != 0,
         }
     }
 }
@@ -262,7 +259,6 @@ impl Unit<'_> {
             Store => return self.store(request.format, self.context.rounding),
             StoreTruncated => return self.store(request.format, crate::softfloat::RoundingMode::Zero),
             StoreRegister => self.store_register(request),
-            Pop => self.pop(),
             Exchange => self.exchange(request.bits as u8 & 7),
             MoveIf => self.move_if(request.bits as u8 & 7, request.bits >> 8 & 1 != 0),
             Add | Mul | Sub | SubReverse | Div | DivReverse => self.binary(operation, request),

@@ -15,6 +15,7 @@ struct Reduced {
 impl Unit<'_> {
     /// FPREM (truncating) and FPREM1 (`nearest`).
     pub(super) fn remainder(&mut self, nearest: bool) {
+        self.set_conditions(C2, 0);
         let (Some(x), Some(y)) = (self.get(0), self.get(1)) else { return self.underflow(0, 0) };
         if let Some(nan) = self.context.nan_result(&[x, y]) {
             return self.deliver(0, nan, 0);

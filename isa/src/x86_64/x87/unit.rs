@@ -43,10 +43,9 @@ impl<'a> Unit<'a> {
         self.state.status & SUMMARY != 0
     }
 
-    /// Remember where the instruction and its memory operand are.
+    /// Remember where the instruction and its memory operand are. (Its opcode is not kept.)
     pub(super) fn note_instruction(&mut self, request: &Request, addresses: u128) {
         self.state.instruction = addresses as u64;
-        self.state.opcode = request.opcode;
         if request.in_memory {
             self.state.data = (addresses >> 64) as u64;
         }
@@ -122,11 +121,11 @@ impl<'a> Unit<'a> {
         self.set_top((self.top() as i8 + by) as usize & 7);
     }
 
+    /// FFREE, FFREEP.
     pub(super) fn free(&mut self, request: Request) {
+        self.set_c1(false);
         self.set_empty(request.bits as u8 & 7);
-        if request.pops != 0 {
-            self.set_top(self.top() + 1);
-        }
+        (0..request.pops).for_each(|_| self.pop());
     }
 
     // ---- exceptions ----
