@@ -11,6 +11,7 @@
 //!              host stack 0, guard, host stack 1 …      throw-away: never in a checkpoint
 //!              runtime blob                      file mapping, started afresh after every restore
 //!              translated objects                file mappings, one per guest ELF
+//!              scratch 0, scratch 1 …            the runtime's own, throw-away
 //! ```
 //!
 //! Durable fields (`state`) are exact at every safepoint and are all that a checkpoint needs; everything
@@ -268,8 +269,14 @@ pub const BLOB_OFFSET: u64 = HOST_STACKS_OFFSET + MAX_THREADS as u64 * HOST_STAC
 pub const BLOB_BYTES: u64 = 16 << 20;
 /// Offset of the first translated object from the hole base.
 pub const OBJECTS_OFFSET: u64 = BLOB_OFFSET + BLOB_BYTES;
-/// Room for translated objects, and the size of the whole hole.
-pub const HOLE_BYTES: u64 = OBJECTS_OFFSET + (2 << 30);
+/// Room for translated objects.
+pub const OBJECTS_BYTES: u64 = 2 << 30;
+/// Offset of the runtime's scratch memory, a piece per thread slot; throw-away.
+pub const SCRATCH_OFFSET: u64 = OBJECTS_OFFSET + OBJECTS_BYTES;
+/// Bytes of scratch memory per thread slot.
+pub const SCRATCH_BYTES: u64 = 1 << 20;
+/// The size of the whole hole.
+pub const HOLE_BYTES: u64 = SCRATCH_OFFSET + MAX_THREADS as u64 * SCRATCH_BYTES;
 
 /// What compiled code returns in place of the guest PC when every host frame is to be left: the guest
 /// state is complete in the thread block, `cpu.rip` included. No guest address has this value.

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod architecture;
-mod pages;
 mod sources;
 mod supply;
 mod tree;

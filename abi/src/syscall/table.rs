@@ -72,7 +72,7 @@ syscalls! {
     stat 4 - (Path StatOut) [as newfstatat(CWD, A0, A1, ZERO)];
     fstat 5 80 (Fd StatOut) [pass];
     lstat 6 - (Path StatOut) [as newfstatat(CWD, A0, A1, NOFOLLOW)];
-    poll 7 - (InOut Int Int) [emulate];
+    poll 7 - (InOut Int Int) [emulate] approximate "a migration in mid-wait starts the timeout anew";
     lseek 8 62 (Fd Long Int) [pass];
     mmap 9 222 (Long Long Int Int Fd Long) [emulate];
     mprotect 10 226 (Long Long Int) [emulate];
@@ -100,7 +100,7 @@ syscalls! {
     dup 32 23 (Fd) [pass];
     dup2 33 - (Fd Fd) [emulate];
     pause 34 - () [as ppoll(ZERO, ZERO, ZERO, ZERO, ZERO)];
-    nanosleep 35 101 (In Out) [emulate];
+    nanosleep 35 101 (In Out) [emulate] approximate "a migration in mid-sleep starts it anew";
     getitimer 36 102 (Int Out) [pass];
     alarm 37 - (Int) [emulate];
     setitimer 38 103 (Int In Out) [pass];
@@ -193,7 +193,7 @@ syscalls! {
     capget 125 90 (InOut Out) [pass];
     capset 126 91 (InOut In) [pass];
     rt_sigpending 127 136 (Out Long) [pass];
-    rt_sigtimedwait 128 137 (In Out In Long) [pass];
+    rt_sigtimedwait 128 137 (In Out In Long) [emulate] approximate "a migration in mid-wait starts the timeout anew";
     rt_sigqueueinfo 129 138 (Int Int In) [emulate];
     rt_sigsuspend 130 133 (In Long) [emulate];
     sigaltstack 131 132 (In Out) [emulate];
@@ -267,7 +267,7 @@ syscalls! {
     fremovexattr 199 16 (Fd In) [pass];
     tkill 200 130 (Int Int) [emulate];
     time 201 - (Out) [emulate];
-    futex 202 98 (InOut Int Int Long InOut Int) [pass];
+    futex 202 98 (InOut Int Int Long InOut Int) [pass] approximate "a migration in mid-wait starts a relative timeout anew";
     sched_setaffinity 203 122 (Int Long In) [pass];
     sched_getaffinity 204 123 (Int Long Out) [pass];
     set_thread_area 205 - (In) [absent SEGMENTS];
@@ -295,9 +295,9 @@ syscalls! {
     clock_settime 227 112 (Int In) [pass];
     clock_gettime 228 113 (Int Out) [pass];
     clock_getres 229 114 (Int Out) [pass];
-    clock_nanosleep 230 115 (Int Int In Out) [emulate];
+    clock_nanosleep 230 115 (Int Int In Out) [emulate] approximate "a migration in mid-sleep starts a relative one anew";
     exit_group 231 94 (Int) [emulate];
-    epoll_wait 232 - (Fd Out Int Int) [emulate];
+    epoll_wait 232 - (Fd Out Int Int) [emulate] approximate "a migration in mid-wait starts the timeout anew";
     epoll_ctl 233 21 (Fd Int Fd In) [emulate];
     tgkill 234 131 (Int Int Int) [emulate];
     utimes 235 - (Path In) [emulate];
@@ -346,7 +346,7 @@ syscalls! {
     vmsplice 278 75 (Fd In Long Int) [pass];
     move_pages 279 239 (Int Long In In Out Int) [pass];
     utimensat 280 88 (Fd Path In Int) [pass];
-    epoll_pwait 281 22 (Fd Out Int Int In Long) [emulate];
+    epoll_pwait 281 22 (Fd Out Int Int In Long) [emulate] approximate "a migration in mid-wait starts the timeout anew";
     signalfd 282 - (Fd In Long) [as signalfd4(A0, A1, A2, ZERO)];
     timerfd_create 283 85 (Int Int) [pass];
     eventfd 284 - (Int) [as eventfd2(A0, ZERO)];

@@ -1,0 +1,82 @@
+//! The signal frame of an arm64 kernel (`arch/arm64/include/uapi/asm/{ucontext,sigcontext}.h`), as far as the
+//! runtime reads and changes it.
+
+use super::super::PageFault;
+use core::arch::naked_asm;
+use tranship_abi::signal::SigInfo;
+
+/// What the kernel saved when it interrupted the thread; changes take effect when the handler returns.
+#[repr(C)]
+pub struct SignalContext {
+    flags: u64,
+    link: u64,
+    stack: [u64; 3],
+    mask: u64,
+    unused: [u64; 15],
+    /// The machine context is aligned to 16.
+    padding: u64,
+    fault_address: u64,
+    regs: [u64; 31],
+    sp: u64,
+    pc: u64,
+    pstate: u64,
+    padding2: u64,
+    records: [u8; 4096],
+}
+
+/// Magic of the record that holds ESR_EL1.
+const ESR_MAGIC: u32 = 0x4553_5201;
+
+impl SignalContext {
+    /// Where the thread was.
+    pub fn pc(&self) -> u64 {
+        self.pc
+    }
+
+    /// Go on elsewhere.
+    pub fn set_pc(&mut self, pc: u64) {
+        self.pc = pc;
+    }
+
+    /// The mask that is in force after the handler.
+    pub fn mask(&mut self) -> &mut u64 {
+        &mut self.mask
+    }
+
+    /// What a SIGSEGV or SIGBUS was about. Where the kernel gives no syndrome, the access counts as a read.
+    pub fn page_fault(&self, info: &SigInfo) -> PageFault {
+        const USER: u64 = 4;
+        const SEGV_ACCERR: i32 = 2;
+        let present = u64::from(info.code == SEGV_ACCERR);
+        let write = self.syndrome().is_some_and(|esr| esr >> 26 == 0x24 && esr & 1 << 6 != 0);
+        PageFault {
+            signal: info.signo as u32,
+            code: info.code,
+            address: info.address(),
+            error: USER | present | u64::from(write) << 1,
+        }
+    }
+
+    fn syndrome(&self) -> Option<u64> {
+        let mut at = 0;
+        loop {
+            let record = self.records.get(at..at + 16)?;
+            let word =
+                |n: usize| u32::from_le_bytes([record[n], record[n + 1], record[n + 2], record[n + 3]]);
+            match (word(0), word(4)) {
+                (0, _) | (_, 0) => return None,
+                (ESR_MAGIC, _) => return Some(u64::from(word(8)) | u64::from(word(12)) << 32),
+                (_, size) => at += size as usize,
+            }
+        }
+    }
+}
+
+/// The restorer of the host's handlers.
+///
+/// # Safety
+/// For the kernel's signal frames only.
+#[unsafe(naked)]
+pub unsafe extern "C" fn signal_return() -> ! {
+    naked_asm!("mov x8, #139", "svc #0", "brk #1")
+}

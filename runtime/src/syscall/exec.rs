@@ -1,0 +1,174 @@
+//! execve(2): the runtime writes itself into a memfd and executes that, with the guest's program as its
+//! argument. No descriptor has to stay open for it, and the kernel does all that an exec does.
+
+use super::{Call, Outcome, attempt};
+use crate::image;
+use crate::linux::{self, AT_FDCWD, Errno, O_RDONLY_CLOEXEC, PAGE, map, prot};
+use crate::load::{elf, program};
+use crate::memory::{access, map as mapping};
+use crate::signal::action;
+use tranship_abi::signal::SIG_IGN;
+use tranship_abi::signal::number::{SIGBUS, SIGSEGV};
+use tranship_abi::syscall::nr;
+
+const AT_EMPTY_PATH: u64 = 0x1000;
+const MAX_PATH: usize = 4096;
+/// Arguments that come before the guest's.
+const OWN_ARGS: usize = 4;
+
+pub(super) fn execve(call: &Call) -> Outcome {
+    let [path, argv, envp, ..] = call.args;
+    let mut buffer = [0; MAX_PATH];
+    let path = attempt!(access::read_string(path, &mut buffer));
+    exec(path, argv, envp)
+}
+
+/// execveat(2): a path below a directory descriptor, or a descriptor itself, by way of /proc.
+pub(super) fn execveat(call: &Call) -> Outcome {
+    const PREFIX: &[u8] = b"/proc/self/fd/";
+    let [_, path, argv, envp, flags, _] = call.args;
+    let mut given = [0; MAX_PATH];
+    let given = attempt!(access::read_string(path, &mut given));
+    let dir = call.int(0);
+    if given.first() == Some(&b'/') || (dir == AT_FDCWD && given.len() > 1) {
+        return exec(given, argv, envp);
+    }
+    if given.len() == 1 && flags & AT_EMPTY_PATH == 0 {
+        return Errno::ENOENT.into();
+    }
+    let mut path = Path::new();
+    attempt!(path.push(PREFIX));
+    attempt!(path.push_number(dir));
+    if given.len() > 1 {
+        attempt!(path.push(b"/"));
+    }
+    attempt!(path.push(given));
+    exec(path.bytes(), argv, envp)
+}
+
+/// A path being put together.
+struct Path {
+    bytes: [u8; MAX_PATH],
+    used: usize,
+}
+
+impl Path {
+    fn new() -> Path {
+        Path { bytes: [0; MAX_PATH], used: 0 }
+    }
+
+    fn push(&mut self, part: &[u8]) -> Result<(), Errno> {
+        let room = self.bytes.get_mut(self.used..self.used + part.len()).ok_or(Errno::ENAMETOOLONG)?;
+        room.copy_from_slice(part);
+        self.used += part.len();
+        Ok(())
+    }
+
+    fn push_number(&mut self, number: i32) -> Result<(), Errno> {
+        let mut digits = [0; 10];
+        let (mut rest, mut first) = (number.unsigned_abs(), digits.len());
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                return self.push(&digits[first..]);
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+}
+
+/// Execute `path` (NUL-terminated) with the guest's `argv` and `envp`. Returns only on errors.
+fn exec(path: &[u8], argv: u64, envp: u64) -> Outcome {
+    let path =
+        if path == b"/proc/self/exe\0" && !program::path().is_empty() { program::path() } else { path };
+    attempt!(check_executable(path));
+    let count = attempt!(count_pointers(argv));
+    let bytes = ((count.max(1) + OWN_ARGS + 1) * 8) as u64;
+    let flags = map::PRIVATE | map::ANONYMOUS;
+    let list =
+        attempt!(mapping::mmap(0, bytes.next_multiple_of(PAGE), prot::READ | prot::WRITE, flags, -1, 0));
+    let error = match write_arguments(list, path, argv, count) {
+        Ok(()) => become_runtime(list, envp),
+        Err(error) => error,
+    };
+    let _ = mapping::munmap(list, bytes);
+    error.into()
+}
+
+/// As far as the kernel would look before the point of no return.
+fn check_executable(path: &[u8]) -> Result<(), Errno> {
+    const X_OK: u64 = 1;
+    // SAFETY: `path` is terminated.
+    unsafe { linux::call(nr::faccessat, [AT_FDCWD as u64, path.as_ptr() as u64, X_OK, 0, 0, 0]) }?;
+    let fd = linux::openat(AT_FDCWD, path, O_RDONLY_CLOEXEC)?;
+    let mut start = [0; elf::HEADER_BYTES];
+    let read = linux::pread(fd, &mut start, 0);
+    linux::close(fd);
+    match read {
+        // A directory.
+        Err(_) => Err(Errno::EACCES),
+        Ok(_) if start.starts_with(b"#!") => Ok(()),
+        Ok(len) => elf::Header::parse(&start[..len]).map(drop).map_err(|_| Errno::ENOEXEC),
+    }
+}
+
+fn count_pointers(list: u64) -> Result<usize, Errno> {
+    let mut count = 0;
+    while list != 0 && access::read::<u64>(list + 8 * count as u64)? != 0 {
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// `tranship-runtime --program PATH -- ARGV…`, NULL.
+fn write_arguments(list: u64, path: &[u8], argv: u64, count: usize) -> Result<(), Errno> {
+    let own = [c"tranship-runtime", c"--program"].map(|text| text.as_ptr() as u64);
+    let own = [own[0], own[1], path.as_ptr() as u64, c"--".as_ptr() as u64];
+    access::write(list, &own)?;
+    let mut at = list + 8 * own.len() as u64;
+    if count == 0 {
+        // As Linux has it since 5.18.
+        access::write(at, &(c"".as_ptr() as u64))?;
+        at += 8;
+    }
+    for n in 0..count as u64 {
+        access::write(at, &access::read::<u64>(argv + 8 * n)?)?;
+        at += 8;
+    }
+    access::write(at, &0_u64)
+}
+
+fn become_runtime(argv: u64, envp: u64) -> Errno {
+    const MFD_CLOEXEC: u64 = 1;
+    // SAFETY: the kernel reads the name.
+    let fd = match unsafe {
+        linux::call(nr::memfd_create, [c"tranship-runtime".as_ptr() as u64, MFD_CLOEXEC, 0, 0, 0, 0])
+    } {
+        Ok(fd) => fd,
+        Err(error) => return error,
+    };
+    let error = image::write_to(fd as i32).and_then(|()| {
+        keep_ignored(SIGSEGV);
+        keep_ignored(SIGBUS);
+        let args = [fd, c"".as_ptr() as u64, argv, envp, AT_EMPTY_PATH, 0];
+        // SAFETY: the process becomes another one, or the call fails.
+        unsafe { linux::call(nr::execveat, args) }
+    });
+    linux::close(fd as i32);
+    for signal in [SIGSEGV, SIGBUS] {
+        let _ = action::install(signal, &action::of(signal));
+    }
+    error.err().unwrap_or(Errno::ENOEXEC)
+}
+
+/// Signals that the guest ignores but the runtime handles are to be ignored after the exec.
+fn keep_ignored(signal: u32) {
+    if action::of(signal).handler == SIG_IGN {
+        action::install_ignore(signal);
+    }
+}
