@@ -1,7 +1,26 @@
 //! From a guest ELF file to an object that a host can run: [`elf`] reads the file, [`discover`] finds the
-//! [`region`]s in it.
+//! [`region`]s in it, lifting makes [`bitcode`] of them that suits any host, and [`compile`](mod@compile) turns that
+//! into an object for one.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
 
+pub mod bitcode;
+pub mod compile;
 pub mod discover;
 pub mod elf;
+mod hostconv;
+mod ir;
+mod layout;
+mod lift;
+mod parallel;
 pub mod region;
+
+/// Who hears how far a translation is.
+pub trait Progress: Sync {
+    /// `done` of `total` units of `phase` (`lift`, `compile`, `link`) are finished.
+    fn advance(&self, phase: &str, done: usize, total: usize);
+}
+
+/// Nobody.
+impl Progress for () {
+    fn advance(&self, _phase: &str, _done: usize, _total: usize) {}
+}

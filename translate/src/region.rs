@@ -51,6 +51,13 @@ pub enum Edge {
     Region(u64),
 }
 
+impl Edge {
+    /// Whether it goes out of the region.
+    pub const fn leaves(self) -> bool {
+        matches!(self, Edge::Region(_))
+    }
+}
+
 /// How a block ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {

@@ -1,0 +1,175 @@
+//! Which slots that are not carried differ from memory, and which will be read, at each boundary inside a
+//! function.
+
+use crate::layout::{Slot, SlotSet};
+use std::collections::HashMap;
+
+/// Something that happens in a block, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Event {
+    Read(Slot),
+    Write(Slot),
+    /// Control crosses a boundary and comes back: memory has to be exact before, and may be different
+    /// after.
+    Boundary,
+    /// Control leaves for good.
+    Leave,
+}
+
+/// What happens in a block, and where control goes.
+#[derive(Default, Debug)]
+pub(super) struct BlockEvents {
+    pub(super) events: Vec<Event>,
+    pub(super) successors: Vec<usize>,
+}
+
+/// The slots to store before a boundary and to load after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Transfer {
+    pub(super) store: SlotSet,
+    pub(super) load: SlotSet,
+}
+
+/// The result: what to load at the function's entry, and the transfers of each block's boundaries and leaves in
+/// their order.
+#[derive(Default, Debug)]
+pub(super) struct Transfers {
+    pub(super) at_entry: SlotSet,
+    pub(super) at: HashMap<(usize, usize), Transfer>,
+}
+
+/// Solve for `blocks`, the first of which is the entry, and slots in `considered`.
+pub(super) fn solve(blocks: &[BlockEvents], considered: SlotSet) -> Transfers {
+    let dirty = dirty_at_starts(blocks, considered);
+    let mut live = vec![SlotSet::default(); blocks.len()];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (n, block) in blocks.iter().enumerate().rev() {
+            let out = live_out(block, &live);
+            let (now, _) = backward(block, dirty[n], out, considered);
+            changed |= now != live[n];
+            live[n] = now;
+        }
+    }
+    let mut transfers =
+        Transfers { at_entry: live.first().copied().unwrap_or_default(), ..Transfers::default() };
+    for (n, block) in blocks.iter().enumerate() {
+        let (_, found) = backward(block, dirty[n], live_out(block, &live), considered);
+        transfers.at.extend(found.into_iter().map(|(event, transfer)| ((n, event), transfer)));
+    }
+    transfers
+}
+
+fn live_out(block: &BlockEvents, live: &[SlotSet]) -> SlotSet {
+    block.successors.iter().fold(SlotSet::default(), |set, &s| set.union(live[s]))
+}
+
+/// Forward: which slots may differ from memory at the start of each block.
+fn dirty_at_starts(blocks: &[BlockEvents], considered: SlotSet) -> Vec<SlotSet> {
+    let mut dirty = vec![SlotSet::default(); blocks.len()];
+    let mut work: Vec<usize> = (0..blocks.len()).rev().collect();
+    while let Some(n) = work.pop() {
+        let out = dirty_before_events(&blocks[n], dirty[n], considered).1;
+        for &successor in &blocks[n].successors {
+            let joined = dirty[successor].union(out);
+            if joined != dirty[successor] {
+                dirty[successor] = joined;
+                work.push(successor);
+            }
+        }
+    }
+    dirty
+}
+
+/// The dirty set before each boundary or leave of a block (by event number), and at its end.
+fn dirty_before_events(
+    block: &BlockEvents,
+    at_start: SlotSet,
+    considered: SlotSet,
+) -> (HashMap<usize, SlotSet>, SlotSet) {
+    let mut dirty = at_start;
+    let mut before = HashMap::new();
+    for (n, &event) in block.events.iter().enumerate() {
+        match event {
+            Event::Read(_) => {}
+            Event::Write(slot) if considered.contains(slot) => dirty.insert(slot),
+            Event::Write(_) => {}
+            Event::Boundary | Event::Leave => {
+                before.insert(n, dirty);
+                dirty = SlotSet::default();
+            }
+        }
+    }
+    (before, dirty)
+}
+
+/// The live set at a block's start, and the transfers at its boundaries by event number. A boundary reads what
+/// is dirty, and makes everything else worthless.
+fn backward(
+    block: &BlockEvents,
+    dirty_at_start: SlotSet,
+    live_out: SlotSet,
+    considered: SlotSet,
+) -> (SlotSet, Vec<(usize, Transfer)>) {
+    let (dirty, _) = dirty_before_events(block, dirty_at_start, considered);
+    let mut live = live_out;
+    let mut transfers = Vec::new();
+    for (n, &event) in block.events.iter().enumerate().rev() {
+        match event {
+            Event::Read(slot) if considered.contains(slot) => live.insert(slot),
+            Event::Read(_) => {}
+            Event::Write(slot) => live.remove(slot),
+            Event::Boundary => {
+                transfers.push((n, Transfer { store: dirty[&n], load: live }));
+                live = dirty[&n];
+            }
+            Event::Leave => {
+                transfers.push((n, Transfer { store: dirty[&n], load: SlotSet::default() }));
+                live = dirty[&n];
+            }
+        }
+    }
+    (live, transfers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(slots: &[Slot]) -> SlotSet {
+        slots.iter().copied().collect()
+    }
+
+    #[test]
+    fn a_register_written_on_one_way_only_is_loaded_for_the_other() {
+        let r = Slot::gpr(12);
+        let block = |events: Vec<Event>, successors: Vec<usize>| BlockEvents { events, successors };
+        let blocks = [
+            block(vec![], vec![1, 2]),
+            block(vec![Event::Write(r)], vec![2]),
+            block(vec![Event::Boundary, Event::Leave], vec![]),
+        ];
+        let transfers = solve(&blocks, set(&[r]));
+        assert_eq!(transfers.at_entry, set(&[r]));
+        assert_eq!(transfers.at[&(2, 0)], Transfer { store: set(&[r]), load: set(&[]) });
+        assert_eq!(transfers.at[&(2, 1)], Transfer::default());
+    }
+
+    #[test]
+    fn a_loop_with_a_call_keeps_its_register_in_memory_across_it() {
+        let r = Slot::gpr(13);
+        let blocks = [
+            BlockEvents { events: vec![], successors: vec![1] },
+            BlockEvents {
+                events: vec![Event::Read(r), Event::Write(r), Event::Boundary],
+                successors: vec![1, 2],
+            },
+            BlockEvents { events: vec![Event::Leave], successors: vec![] },
+        ];
+        let transfers = solve(&blocks, set(&[r]));
+        assert_eq!(transfers.at_entry, set(&[r]));
+        assert_eq!(transfers.at[&(1, 2)], Transfer { store: set(&[r]), load: set(&[r]) });
+        assert_eq!(transfers.at[&(2, 0)], Transfer::default());
+    }
+}

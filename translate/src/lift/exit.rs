@@ -1,0 +1,270 @@
+//! Where control leaves an instruction: edges within the region, and the transfers to other regions and to
+//! the runtime. A transfer is a call or tail call of a function in the region convention; everything rare is
+//! one of the object's shared stubs (`tranship.*`, defined by [`crate::compile`]).
+
+use super::Lifter;
+use super::bit::Bit;
+use crate::ir::{Ir, Memory, REGION_CALL_CONV, built};
+use crate::layout;
+use crate::region::{Exit, FlagSet, JumpTable};
+use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
+use inkwell::llvm_sys::LLVMTailCallKind;
+use inkwell::values::{CallSiteValue, FunctionValue, IntValue, PointerValue};
+use tranship_abi::block::branch_cache_offset;
+use tranship_isa::machine::{Target, Trap, Width};
+
+/// Guest code that a transfer goes to.
+enum Code<'c> {
+    Region(FunctionValue<'c>),
+    Looked(PointerValue<'c>),
+}
+
+impl<'c> Lifter<'_, 'c> {
+    pub(super) fn new_block(&self) -> BasicBlock<'c> {
+        self.ir.block(self.function, "")
+    }
+
+    /// A guest address known at link time, as the guest sees it at run time.
+    pub(super) fn guest_address(&self, address: u64) -> IntValue<'c> {
+        let constant = self.ir.i64(address);
+        let Some(slot) = self.bias_slot else { return constant };
+        let bias = self.ir.load(Memory::State, self.ir.context.i64_type(), slot).into_int_value();
+        built(self.ir.builder.build_int_add(bias, constant, ""))
+    }
+
+    fn set_rip(&mut self, address: IntValue<'c>) {
+        self.store_field(layout::RIP, address);
+    }
+
+    // ---- the transfers themselves ----
+
+    /// Host code for guest code at `target`: its region where that is known, else what the branch cache has,
+    /// else the stub that looks it up. The PC is stored where the code may need it.
+    fn code_at(&mut self, target: Target<IntValue<'c>>) -> Code<'c> {
+        let address = match target {
+            Target::Direct(address) if self.program.region(address).is_some() => {
+                return Code::Region(self.ir.region(&super::region_name(address)));
+            }
+            Target::Direct(address) => self.guest_address(address),
+            Target::Indirect(address) => address,
+        };
+        self.set_rip(address);
+        Code::Looked(self.cached_code(address))
+    }
+
+    fn cached_code(&mut self, target: IntValue<'c>) -> PointerValue<'c> {
+        let mask = self.ir.i64(branch_cache_offset(u64::MAX));
+        let offset = built(self.ir.builder.build_and(target, mask, ""));
+        let lines = self.field(layout::BRANCH_CACHE);
+        let line = self.ir.byte_offset(lines, offset);
+        let at = |field: usize| self.ir.byte_offset(line, self.ir.i64(field as u64));
+        let guest = self.ir.load(Memory::State, self.ir.context.i64_type(), at(layout::LINE_GUEST));
+        let host = self.ir.load(Memory::State, self.ir.ptr_type(), at(layout::LINE_HOST));
+        let hit = self.ir.compare(IntPredicate::EQ, guest.into_int_value(), target);
+        let miss = self.ir.region("tranship.lookup").as_global_value().as_pointer_value();
+        built(self.ir.builder.build_select(hit, host.into_pointer_value(), miss, "")).into_pointer_value()
+    }
+
+    fn call_code(&self, code: Code<'c>) -> CallSiteValue<'c> {
+        let arguments = [self.thread.into()];
+        match code {
+            Code::Region(function) => self.ir.call(function, &arguments),
+            Code::Looked(code) => {
+                self.ir.call_pointer(self.ir.region_type(), REGION_CALL_CONV, code, &arguments)
+            }
+        }
+    }
+
+    fn tail_call(&self, code: Code<'c>) {
+        let call = self.call_code(code);
+        call.set_tail_call_kind(LLVMTailCallKind::LLVMTailCallKindMustTail);
+        self.ir.return_value(Ir::result(call));
+    }
+
+    /// Call, and go on only if control comes back to `expected`; else return to whoever it belongs to.
+    fn call_and_check(&mut self, code: Code<'c>, expected: u64) {
+        let pc = Ir::result(self.call_code(code)).into_int_value();
+        let expected = self.guest_address(expected);
+        let elsewhere = self.ir.compare(IntPredicate::NE, pc, expected);
+        let (pass_on, go_on) = (self.new_block(), self.new_block());
+        self.ir.branch_unlikely(elsewhere, pass_on, go_on);
+        self.ir.builder.position_at_end(pass_on);
+        self.ir.return_value(pc);
+        self.ir.builder.position_at_end(go_on);
+        self.registers.forget();
+    }
+
+    /// Leave for good through a stub, with the guest PC at `address` and all registers exact.
+    pub(super) fn leave(&mut self, stub: &str, address: u64) {
+        self.flush_aside();
+        let address = self.guest_address(address);
+        self.set_rip(address);
+        self.tail_call(Code::Region(self.ir.region(stub)));
+    }
+
+    /// Leave through `stub` where `condition` holds, which is rare.
+    fn leave_if(&mut self, condition: IntValue<'c>, stub: &str, address: u64) {
+        let (rare, usual) = (self.new_block(), self.new_block());
+        self.ir.branch_unlikely(condition, rare, usual);
+        self.ir.builder.position_at_end(rare);
+        self.leave(stub, address);
+        self.ir.builder.position_at_end(usual);
+    }
+
+    // ---- safepoints ----
+
+    /// Look whether somebody wants the thread to stop at `address`.
+    pub(super) fn emit_safepoint(&mut self, address: u64) {
+        let pending = self.field(layout::PENDING);
+        let kind = self.ir.context.i32_type();
+        let pending = self.ir.load(Memory::State, kind, pending);
+        if let Some(load) = inkwell::values::BasicValue::as_instruction_value(&pending) {
+            load.set_volatile(true).expect("loads can be volatile");
+            load.set_alignment(4).expect("loads have an alignment");
+        }
+        let asked = self.ir.compare(IntPredicate::NE, pending.into_int_value(), kind.const_zero());
+        self.leave_if(asked, "tranship.safepoint", address);
+    }
+
+    /// Unwind if the host stack is used up.
+    pub(super) fn emit_stack_check(&mut self, address: u64) {
+        let here = Ir::result(self.ir.intrinsic("llvm.stacksave", &[self.ir.ptr_type().into()], &[]));
+        let here = built(self.ir.builder.build_ptr_to_int(
+            here.into_pointer_value(),
+            self.ir.context.i64_type(),
+            "",
+        ));
+        let limit = self.load_field(layout::HOST_STACK_LIMIT, Width::W64);
+        let used_up = self.ir.compare(IntPredicate::ULT, here, limit);
+        self.leave_if(used_up, "tranship.unwind", address);
+    }
+
+    // ---- what instructions ask for ----
+
+    /// The LLVM block for control going to `address`: the region's, or a new one that leaves the region.
+    fn edge(&mut self, address: u64) -> BasicBlock<'c> {
+        if let Some(&block) = self.blocks.get(&address) {
+            return block;
+        }
+        let (here, out) = (self.ir.here(), self.new_block());
+        self.ir.builder.position_at_end(out);
+        let code = self.code_at(Target::Direct(address));
+        self.tail_call(code);
+        self.ir.builder.position_at_end(here);
+        out
+    }
+
+    /// End the guest block by going to `address`.
+    pub(super) fn go(&mut self, address: u64) {
+        self.flush(self.flags_out);
+        let to = self.edge(address);
+        self.ir.branch(to);
+    }
+
+    pub(super) fn emit_jump(&mut self, target: Target<IntValue<'c>>) {
+        match (target, self.exit) {
+            (Target::Direct(address), _) => self.go(address),
+            (Target::Indirect(value), Exit::Switch(table)) => self.emit_switch(table, value),
+            (Target::Indirect(_), _) => {
+                self.flush(self.flags_out);
+                let code = self.code_at(target);
+                self.tail_call(code);
+            }
+        }
+    }
+
+    fn emit_switch(&mut self, table: &JumpTable, target: IntValue<'c>) {
+        self.flush(self.flags_out);
+        let slot = self.table_index(table);
+        let index = self.ir.load(Memory::State, self.ir.context.i64_type(), slot).into_int_value();
+        let default = self.new_block();
+        let here = self.ir.here();
+        let cases: Vec<_> = (0u64..)
+            .zip(&table.targets)
+            .filter_map(|(n, to)| Some((self.ir.i64(n), self.case(table, target, *to, default)?)))
+            .collect();
+        self.ir.builder.position_at_end(here);
+        built(self.ir.builder.build_switch(index, default, &cases));
+        self.ir.builder.position_at_end(default);
+        if table.proven {
+            built(self.ir.builder.build_unreachable());
+        } else {
+            let code = self.code_at(Target::Indirect(target));
+            self.tail_call(code);
+        }
+    }
+
+    /// The block for one index: the guest's, behind a comparison unless the table is proven.
+    fn case(
+        &self,
+        table: &JumpTable,
+        target: IntValue<'c>,
+        to: u64,
+        other: BasicBlock<'c>,
+    ) -> Option<BasicBlock<'c>> {
+        let block = *self.blocks.get(&to)?;
+        if table.proven {
+            return Some(block);
+        }
+        let check = self.new_block();
+        self.ir.builder.position_at_end(check);
+        let differs = self.ir.compare(IntPredicate::NE, target, self.guest_address(to));
+        self.ir.branch_unlikely(differs, other, block);
+        Some(check)
+    }
+
+    pub(super) fn emit_branch(&mut self, condition: Bit<'c>, target: u64) {
+        match condition {
+            Bit::Known(true) => self.go(target),
+            Bit::Known(false) => {}
+            _ => {
+                let condition = self.materialize(condition);
+                self.flush(self.flags_out);
+                let (taken, next) = (self.edge(target), self.edge(self.next));
+                built(self.ir.builder.build_conditional_branch(condition, taken, next));
+            }
+        }
+    }
+
+    pub(super) fn emit_call(&mut self, target: Target<IntValue<'c>>, return_address: u64) {
+        self.flush(self.flags_out);
+        let code = self.code_at(target);
+        self.call_and_check(code, return_address);
+        self.go(return_address);
+    }
+
+    pub(super) fn emit_return(&mut self, target: IntValue<'c>) {
+        self.flush(self.flags_out);
+        self.ir.return_value(target);
+    }
+
+    /// Have the runtime do something with the state as it is behind this instruction, and go on there.
+    pub(super) fn emit_stub_call(&mut self, stub: &str, next: u64) {
+        self.flush(FlagSet::ALL);
+        let address = self.guest_address(next);
+        self.set_rip(address);
+        let code = Code::Region(self.ir.region(stub));
+        self.call_and_check(code, next);
+    }
+
+    pub(super) fn emit_trap(&mut self, condition: Bit<'c>, trap: Trap) {
+        let stub = format!("tranship.trap.{}", trap as u32);
+        let address = match trap {
+            Trap::Breakpoint | Trap::Debug => self.next,
+            _ => self.address,
+        };
+        match condition {
+            Bit::Known(false) => {}
+            Bit::Known(true) => {
+                self.leave(&stub, address);
+                let unreachable = self.new_block();
+                self.ir.builder.position_at_end(unreachable);
+            }
+            _ => {
+                let condition = self.materialize(condition);
+                self.leave_if(condition, &stub, address);
+            }
+        }
+    }
+}

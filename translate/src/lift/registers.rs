@@ -1,0 +1,179 @@
+//! The guest's registers within one stretch of straight-line code: values read or written stay at hand, and
+//! go to the state block where control may leave ([`Lifter::flush`]).
+
+use super::Lifter;
+use super::bit::Bit;
+use crate::ir::Memory;
+use crate::layout::{Slot, SlotKind, SlotSet};
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
+use tranship_isa::machine::Width;
+use tranship_isa::x86_64::Flag;
+
+/// What is known of a slot's value.
+#[derive(Clone, Copy)]
+pub(super) enum Known<'c> {
+    Value(BasicValueEnum<'c>),
+    Bit(Bit<'c>),
+}
+
+/// Known values, and which of them memory does not have yet.
+#[derive(Clone)]
+pub(super) struct Registers<'c> {
+    known: [Option<Known<'c>>; Slot::COUNT],
+    dirty: SlotSet,
+    written: SlotSet,
+}
+
+impl Default for Registers<'_> {
+    fn default() -> Self {
+        Registers { known: [None; Slot::COUNT], dirty: SlotSet::default(), written: SlotSet::default() }
+    }
+}
+
+impl<'c> Registers<'c> {
+    fn set(&mut self, slot: Slot, value: Known<'c>) {
+        self.known[slot.index()] = Some(value);
+        self.dirty.insert(slot);
+        self.written.insert(slot);
+    }
+
+    /// Forget the values, which memory has.
+    pub(super) fn forget(&mut self) {
+        debug_assert_eq!(self.dirty, SlotSet::default());
+        self.known = [None; Slot::COUNT];
+    }
+
+    /// After code that ran conditionally since `before`: what both ways agree on.
+    pub(super) fn merge(&mut self, before: Registers<'c>) {
+        for slot in Slot::all() {
+            let kept = before.known[slot.index()].filter(|_| !self.written.contains(slot));
+            self.known[slot.index()] = kept;
+        }
+        self.written = self.written.union(before.written);
+    }
+
+    /// Start counting writes anew; for [`Registers::merge`].
+    pub(super) fn forget_writes(&mut self) {
+        self.written = SlotSet::default();
+    }
+}
+
+impl<'c> Lifter<'_, 'c> {
+    /// The address of the thread block's field at `offset`: computed in the entry block, once per function.
+    pub(super) fn field(&mut self, offset: usize) -> PointerValue<'c> {
+        if let Some(&address) = self.fields.get(&offset) {
+            return address;
+        }
+        let here = self.ir.here();
+        match self.entry.get_first_instruction() {
+            Some(first) => self.ir.builder.position_before(&first),
+            None => self.ir.builder.position_at_end(self.entry),
+        }
+        let address = self.ir.byte_offset(self.thread, self.ir.i64(offset as u64));
+        self.ir.builder.position_at_end(here);
+        self.fields.insert(offset, address);
+        address
+    }
+
+    /// Load a 64-bit field of the thread block.
+    pub(super) fn load_field(&mut self, offset: usize, width: Width) -> IntValue<'c> {
+        let from = self.field(offset);
+        self.ir.load(Memory::State, self.ir.int_type(width), from).into_int_value()
+    }
+
+    /// Store a field of the thread block.
+    pub(super) fn store_field(&mut self, offset: usize, value: IntValue<'c>) {
+        let to = self.field(offset);
+        self.ir.store(Memory::State, to, value);
+    }
+
+    fn slot_type(&self, slot: Slot) -> BasicTypeEnum<'c> {
+        match slot.kind() {
+            SlotKind::Gpr => self.ir.context.i64_type().into(),
+            SlotKind::Flag => self.ir.context.i8_type().into(),
+            SlotKind::Vec => self.ir.vec_type(Width::W64, 128).into(),
+        }
+    }
+
+    fn load_slot(&mut self, slot: Slot) -> BasicValueEnum<'c> {
+        let from = self.field(slot.offset());
+        self.ir.load(Memory::State, self.slot_type(slot), from)
+    }
+
+    fn slot_value(&mut self, slot: Slot) -> BasicValueEnum<'c> {
+        if let Some(Known::Value(value)) = self.registers.known[slot.index()] {
+            return value;
+        }
+        let value = self.load_slot(slot);
+        self.registers.known[slot.index()] = Some(Known::Value(value));
+        value
+    }
+
+    pub(super) fn gpr(&mut self, number: u8) -> IntValue<'c> {
+        self.slot_value(Slot::gpr(number)).into_int_value()
+    }
+
+    pub(super) fn set_gpr(&mut self, number: u8, value: IntValue<'c>) {
+        self.registers.set(Slot::gpr(number), Known::Value(value.into()));
+    }
+
+    pub(super) fn vec_part(&mut self, index: u32, part: u32) -> VectorValue<'c> {
+        self.slot_value(Slot::vec(index, part)).into_vector_value()
+    }
+
+    pub(super) fn set_vec_part(&mut self, index: u32, part: u32, value: VectorValue<'c>) {
+        self.registers.set(Slot::vec(index, part), Known::Value(value.into()));
+    }
+
+    pub(super) fn flag_bit(&mut self, flag: Flag) -> Bit<'c> {
+        let slot = Slot::flag(flag);
+        if let Some(Known::Bit(bit)) = self.registers.known[slot.index()] {
+            return bit;
+        }
+        let byte = self.load_slot(slot).into_int_value();
+        let bit = Bit::Value(crate::ir::built(self.ir.builder.build_int_truncate(
+            byte,
+            self.ir.context.bool_type(),
+            "",
+        )));
+        self.registers.known[slot.index()] = Some(Known::Bit(bit));
+        bit
+    }
+
+    pub(super) fn set_flag_bit(&mut self, flag: Flag, bit: Bit<'c>) {
+        self.registers.set(Slot::flag(flag), Known::Bit(bit));
+    }
+
+    /// Store what memory does not have yet, flags in `flags` only; the others' values are given up.
+    pub(super) fn flush(&mut self, flags: crate::region::FlagSet) {
+        for flag in Flag::ALL.into_iter().filter(|&f| !flags.contains(f)) {
+            let slot = Slot::flag(flag);
+            if self.registers.dirty.contains(slot) {
+                self.registers.dirty.remove(slot);
+                self.registers.known[slot.index()] = None;
+            }
+        }
+        for slot in self.registers.dirty.iter() {
+            let Some(known) = self.registers.known[slot.index()] else { continue };
+            let value = match known {
+                Known::Value(value) => value,
+                Known::Bit(bit) => {
+                    let bit = self.materialize(bit);
+                    crate::ir::built(self.ir.builder.build_int_z_extend(bit, self.ir.context.i8_type(), ""))
+                        .into()
+                }
+            };
+            let to = self.field(slot.offset());
+            self.ir.store(Memory::State, to, value);
+        }
+        self.registers.dirty = SlotSet::default();
+    }
+
+    /// [`Lifter::flush`] on a path that leaves, while the code goes on elsewhere with what it knows.
+    pub(super) fn flush_aside(&mut self) {
+        let registers = self.registers.clone();
+        self.flush(crate::region::FlagSet::ALL);
+        self.registers = registers;
+    }
+}
