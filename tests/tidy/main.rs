@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod architecture;
+mod pages;
 mod sources;
 mod supply;
 mod tree;

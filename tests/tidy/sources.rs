@@ -10,7 +10,11 @@ const LONG_FILES: &[(&str, &str)] = &[];
 /// Names that say nothing about what a file is for.
 const EMPTY_NAMES: &[&str] = &["utils", "util", "helpers", "helper", "misc", "manager", "common"];
 /// Where a file may ask which machine it is compiled for, with the reason.
-const MACHINE_AWARE: &[(&str, &str)] = &[("runtime/src/host/", "the code that runs on that machine")];
+const MACHINE_AWARE: &[(&str, &str)] = &[
+    ("runtime/src/host/", "the code that runs on that machine"),
+    ("tests/src/differential/", "the real CPU is the oracle"),
+    ("tests/differential/", "the real CPU is the oracle"),
+];
 
 #[test]
 fn files_open_with_their_subject() {

@@ -9,6 +9,23 @@ fn main() {
     let t = std::time::Instant::now();
     let d = discover(&elf);
     let time = t.elapsed();
+    if args.get(2).is_some_and(|a| a == "who") {
+        let want = u64::from_str_radix(&args[3], 16).unwrap();
+        for r in &d.regions {
+            for b in r.blocks.values() {
+                let s = format!("{:?}", b.exit);
+                if s.contains(&format!("({want})"))
+                    || s.contains(&format!(" {want},"))
+                    || s.contains(&format!("[{want},"))
+                    || s.contains(&format!(" {want}]"))
+                    || (b.start <= want && want < b.end)
+                {
+                    println!("region {:x} block {:x}..{:x} {:x?}", r.entry, b.start, b.end, b.exit);
+                }
+            }
+        }
+        return;
+    }
     if args.get(2).is_some_and(|a| a == "entries") {
         for r in &d.regions {
             println!("E {:x}", r.entry);
@@ -52,6 +69,20 @@ fn main() {
         r.undecodable.len(),
         r.dropped_entries
     );
-    println!("unresolved {:x?}", &r.unresolved_jumps[..r.unresolved_jumps.len().min(20)]);
+    println!(
+        "flags at entries {:?} after calls {:?}",
+        d.flags_live_at_entries.iter().collect::<Vec<_>>(),
+        d.flags_live_after_calls.iter().collect::<Vec<_>>()
+    );
+    use tranship_translate::region::RegisterSet;
+    let all = |f: &dyn Fn(&tranship_translate::region::Region) -> RegisterSet| {
+        d.regions.iter().filter(|r| f(r) == RegisterSet::ALL).count()
+    };
+    println!(
+        "regions that may write everything {} read everything {}",
+        all(&|r| r.registers.writes),
+        all(&|r| r.registers.reads)
+    );
+    println!("unresolved {:x?}", &r.unresolved_jumps);
     println!("undecodable {:x?}", &r.undecodable[..r.undecodable.len().min(20)]);
 }

@@ -141,6 +141,15 @@ impl FlagSet {
     /// All of [`Flag::ALL`].
     pub const ALL: FlagSet = FlagSet((1 << Flag::ALL.len()) - 1);
 
+    /// Bit `n` for the `n`th of [`Flag::ALL`].
+    pub(crate) const fn bits(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u8) -> FlagSet {
+        FlagSet(bits & FlagSet::ALL.0)
+    }
+
     /// Whether `flag` is in it.
     pub const fn contains(self, flag: Flag) -> bool {
         self.0 & 1 << flag as u8 != 0
@@ -211,6 +220,14 @@ pub struct RegisterUse {
     pub reads: RegisterSet,
     /// May write.
     pub writes: RegisterSet,
+}
+
+impl RegisterUse {
+    /// What either does.
+    #[must_use]
+    pub const fn union(self, other: RegisterUse) -> RegisterUse {
+        RegisterUse { reads: self.reads.union(other.reads), writes: self.writes.union(other.writes) }
+    }
 }
 
 /// All that was found in one ELF file.

@@ -64,14 +64,17 @@ impl<'a, H: Host> Interpreter<'a, H> {
         };
     }
 
-    /// Do a floating-point operation; an exception that MXCSR does not mask stops the instruction.
+    /// Do a floating-point operation; an exception that MXCSR does not mask stops the instruction, and one
+    /// that the operands raise does so before the result can raise any.
     fn float_op<T>(&mut self, operation: impl FnOnce(&mut u32) -> T) -> T {
         let mut mxcsr = self.cpu.mxcsr & !MXCSR_FLAGS;
         let result = operation(&mut mxcsr);
-        let raised = mxcsr & MXCSR_FLAGS;
         if !self.stopped() {
+            let unmasked = !(self.cpu.mxcsr >> MXCSR_MASK_SHIFT) & MXCSR_FLAGS;
+            let raised = mxcsr
+                & if mxcsr & MXCSR_OPERAND_FLAGS & unmasked != 0 { MXCSR_OPERAND_FLAGS } else { MXCSR_FLAGS };
             self.cpu.mxcsr |= raised;
-            if raised & !(self.cpu.mxcsr >> MXCSR_MASK_SHIFT) != 0 {
+            if raised & unmasked != 0 {
                 self.step = Step::Trapped(Trap::FloatingPoint);
             }
         }
@@ -90,6 +93,8 @@ fn convert_lanes(a: &Vector, from: Width, to: Width, mut convert: impl FnMut(Int
 
 /// The six sticky exception flags of MXCSR.
 const MXCSR_FLAGS: u32 = 0x3f;
+/// Those that depend on the operands alone: invalid, denormal, division by zero.
+const MXCSR_OPERAND_FLAGS: u32 = 0x07;
 /// Their masks are this far above them.
 const MXCSR_MASK_SHIFT: u32 = 7;
 

@@ -275,11 +275,23 @@ impl Context {
         }
     }
 
+    /// A result whose exponent was wrapped. Where that is not enough (only scaling gets so far), zero or
+    /// infinity.
+    fn wrapped(&mut self, format: Format, cut: Cut, negative: bool, exponent: i32) -> Float {
+        let value = cut.value(format, negative, exponent);
+        if (format.min_exponent()..=format.max_exponent).contains(&value.exponent) {
+            return value;
+        }
+        self.raise(INEXACT);
+        self.rounded_up = exponent > 0;
+        if exponent > 0 { Float::infinity(negative) } else { Float::zero(negative) }
+    }
+
     fn overflow(&mut self, format: Format, negative: bool, exponent: i32, cut: Cut) -> Float {
         self.raise(OVERFLOW);
         if let Some(wrap) = self.wrap_exponent.filter(|_| self.masked & OVERFLOW == 0) {
             self.note(cut);
-            return cut.value(format, negative, exponent - wrap);
+            return self.wrapped(format, cut, negative, exponent - wrap);
         }
         self.raise(INEXACT);
         let to_infinity = match self.rounding {
@@ -308,7 +320,7 @@ impl Context {
             self.raise(UNDERFLOW);
             if let Some(wrap) = self.wrap_exponent {
                 self.note(unbounded);
-                return unbounded.value(format, negative, exponent + wrap);
+                return self.wrapped(format, unbounded, negative, exponent + wrap);
             }
         } else if self.flush_to_zero {
             self.raise(UNDERFLOW | INEXACT);

@@ -3,7 +3,7 @@
 //!
 //! [`Machine::coprocessor`]: crate::machine::Machine::coprocessor
 
-use super::{Cpu, cpuid};
+use super::{Cpu, cpuid, x87};
 
 /// CPUID: `a` is the leaf, `b` the subleaf; yields eax, ebx, ecx, edx from low to high.
 pub const CPUID: u32 = 0;
@@ -15,16 +15,17 @@ pub const DEPOSIT: u32 = 2;
 pub const EXTRACT: u32 = 3;
 /// CRC-32C of 2^n bytes of `b` (n = 0 to 3), going on from `a`: operation `CRC32C + n`.
 pub const CRC32C: u32 = 4;
-/// First number of the x87 unit's operations.
-pub const X87: u32 = 0x100;
+/// First number of the x87 unit's operations, [`x87::Operation`].
+pub const X87: u32 = x87::FIRST;
 
 /// Do `operation`. Reads and writes no part of `cpu` but the unit's own.
-pub fn run(_cpu: &mut Cpu, operation: u32, a: u128, b: u128) -> u128 {
+pub fn run(cpu: &mut Cpu, operation: u32, a: u128, b: u128) -> u128 {
     match operation {
         CPUID => cpuid::query(a as u32, b as u32),
         DEPOSIT => deposit(a as u64, b as u64).into(),
         EXTRACT => extract(a as u64, b as u64).into(),
         CRC32C..=7 => crc32c(a as u32, b as u64, 1 << (operation - CRC32C)).into(),
+        X87.. => x87::run(&mut cpu.x87, operation, a, b),
         _ => 0,
     }
 }

@@ -1,12 +1,133 @@
-//! What the guest's CPU says it can do: the one place that decides which features programs see. A feature
-//! is listed exactly when its instructions have blocks.
+//! What the guest's CPU says it can do: the one place that decides which features programs see. It looks
+//! like an Intel Goldmont, which has SHA and SSE4.2 but no AVX, with newer general-register instructions. A
+//! feature is listed when all of its instructions have blocks (a test looks), and XSAVE is not.
+
+use iced_x86::CpuidFeature as F;
+
+/// A feature bit of CPUID.
+#[derive(Clone, Copy, Debug)]
+pub struct Feature {
+    /// Leaf; the subleaf is 0.
+    pub leaf: u32,
+    /// Register: 0 to 3 for eax, ebx, ecx, edx.
+    pub register: usize,
+    /// Bit.
+    pub bit: u32,
+    /// The instructions it stands for, as the decoder groups them; `None` for other promises.
+    pub instructions: Option<F>,
+}
+
+const EBX: usize = 1;
+const ECX: usize = 2;
+const EDX: usize = 3;
+
+const fn feature(leaf: u32, register: usize, bit: u32, instructions: F) -> Feature {
+    Feature { leaf, register, bit, instructions: Some(instructions) }
+}
+
+const fn promise(leaf: u32, register: usize, bit: u32) -> Feature {
+    Feature { leaf, register, bit, instructions: None }
+}
+
+/// Every feature bit that is set. SDM vol. 2A, CPUID.
+pub const FEATURES: &[Feature] = &[
+    feature(1, EDX, 0, F::FPU),
+    feature(1, EDX, 4, F::TSC),
+    feature(1, EDX, 8, F::CX8),
+    feature(1, EDX, 15, F::CMOV),
+    feature(1, EDX, 19, F::CLFSH),
+    feature(1, EDX, 23, F::MMX),
+    feature(1, EDX, 24, F::FXSR),
+    feature(1, EDX, 25, F::SSE),
+    feature(1, EDX, 26, F::SSE2),
+    feature(1, ECX, 0, F::SSE3),
+    feature(1, ECX, 9, F::SSSE3),
+    feature(1, ECX, 13, F::CMPXCHG16B),
+    feature(1, ECX, 19, F::SSE4_1),
+    feature(1, ECX, 22, F::MOVBE),
+    feature(1, ECX, 23, F::POPCNT),
+    feature(7, EBX, 0, F::FSGSBASE),
+    feature(7, EBX, 3, F::BMI1),
+    feature(7, EBX, 8, F::BMI2),
+    // Fast rep movsb and stosb: they become one copy.
+    promise(7, EBX, 9),
+    feature(7, EBX, 19, F::ADX),
+    feature(7, EBX, 23, F::CLFLUSHOPT),
+    feature(7, EBX, 24, F::CLWB),
+    feature(7, EBX, 29, F::SHA),
+    // LAHF and SAHF in 64-bit mode.
+    promise(0x8000_0001, ECX, 0),
+    feature(0x8000_0001, ECX, 5, F::LZCNT),
+    feature(0x8000_0001, ECX, 8, F::PREFETCHW),
+    feature(0x8000_0001, EDX, 11, F::SYSCALL),
+    // No-execute pages.
+    promise(0x8000_0001, EDX, 20),
+    feature(0x8000_0001, EDX, 27, F::RDTSCP),
+    // Long mode.
+    promise(0x8000_0001, EDX, 29),
+];
+
+const VENDOR: &[u8; 12] = b"GenuineIntel";
+const BRAND: &[u8; 48] = b"Tranship virtual x86-64 CPU\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+/// Family 6, model 0x5c, stepping 9.
+const SIGNATURE: u32 = 0x0005_06c9;
+const LAST_BASIC: u32 = 7;
+const LAST_EXTENDED: u32 = 0x8000_0008;
+const CACHE_LINE: u32 = 64;
 
 /// CPUID's answer: eax, ebx, ecx, edx from low to high.
 pub fn query(leaf: u32, subleaf: u32) -> u128 {
-    let [eax, ebx, ecx, edx] = registers(leaf, subleaf);
-    u128::from(eax) | u128::from(ebx) << 32 | u128::from(ecx) << 64 | u128::from(edx) << 96
+    let mut registers = fixed(leaf, subleaf);
+    if subleaf == 0 || leaf != 7 {
+        for feature in FEATURES.iter().filter(|feature| feature.leaf == leaf) {
+            registers[feature.register] |= 1 << feature.bit;
+        }
+    }
+    let [eax, ebx, ecx, edx] = registers.map(u128::from);
+    eax | ebx << 32 | ecx << 64 | edx << 96
 }
 
-fn registers(_leaf: u32, _subleaf: u32) -> [u32; 4] {
-    [0; 4]
+/// All but the feature bits; zero where there is nothing.
+fn fixed(leaf: u32, subleaf: u32) -> [u32; 4] {
+    match leaf {
+        0 => [LAST_BASIC, word(VENDOR, 0), word(VENDOR, 2), word(VENDOR, 1)],
+        // One logical processor, with APIC id 0.
+        1 => [SIGNATURE, 1 << 16 | (CACHE_LINE / 8) << 8, 0, 0],
+        // "See leaf 4".
+        2 => [0x00ff_ff01, 0, 0, 0],
+        4 => cache(subleaf),
+        0x8000_0000 => [LAST_EXTENDED, 0, 0, 0],
+        0x8000_0002..=0x8000_0004 => {
+            let first = (leaf - 0x8000_0002) as usize * 4;
+            core::array::from_fn(|n| word(BRAND, first + n))
+        }
+        // L2: 1 MiB, 16 ways.
+        0x8000_0006 => [0, 0, 1024 << 16 | 8 << 12 | CACHE_LINE, 0],
+        // Invariant time-stamp counter.
+        0x8000_0007 => [0, 0, 0, 1 << 8],
+        // 48 bits of physical and of linear address.
+        0x8000_0008 => [48 << 8 | 48, 0, 0, 0],
+        _ => [0; 4],
+    }
+}
+
+/// The `n`th little-endian word of a string.
+fn word(text: &[u8], n: usize) -> u32 {
+    text.iter().skip(4 * n).take(4).rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
+}
+
+/// Leaf 4: the caches, which libraries size their copies by.
+fn cache(index: u32) -> [u32; 4] {
+    const DATA: u32 = 1;
+    const CODE: u32 = 2;
+    const UNIFIED: u32 = 3;
+    let (kind, level, ways, sets) = match index {
+        0 => (DATA, 1, 8, 64),
+        1 => (CODE, 1, 8, 64),
+        2 => (UNIFIED, 2, 16, 1024),
+        3 => (UNIFIED, 3, 16, 8192),
+        _ => return [0; 4],
+    };
+    let self_initialising = 1 << 8;
+    [kind | level << 5 | self_initialising, (ways - 1) << 22 | (CACHE_LINE - 1), sets - 1, 0]
 }

@@ -9,7 +9,10 @@ pub mod cpuid;
 mod decode;
 mod flags;
 pub mod insn;
+mod mmx;
 mod operand;
+mod vector;
+pub mod x87;
 
 pub use cpu::{Cpu, Flag, Reg, VEC_BYTES, VEC_REGS, X87};
 pub use decode::{DecodeError, Insn, decode};

@@ -166,7 +166,7 @@ pub(super) fn write_part<M: X86>(m: &mut M, number: u8, value: M::Int) {
 }
 
 /// The base of the segment that a memory operand goes through, where it has one (fs, gs).
-fn segment_base<M: X86>(m: &mut M, segment: Register) -> Option<M::Int> {
+pub(super) fn segment_base<M: X86>(m: &mut M, segment: Register) -> Option<M::Int> {
     match segment {
         Register::FS => Some(m.reg(Reg::FsBase)),
         Register::GS => Some(m.reg(Reg::GsBase)),

@@ -14,6 +14,16 @@ pub(super) struct Line {
     pub(super) flow: Option<Flow>,
 }
 
+impl Line {
+    /// The addresses of its instructions; it starts at `start`.
+    pub(super) fn instructions(self, code: &Code, start: u64) -> impl DoubleEndedIterator<Item = u64> {
+        let next = |&address: &u64| Some(address + code.length(address)?);
+        let addresses: Vec<u64> =
+            std::iter::successors(Some(start), next).take_while(|&a| a < self.end).collect();
+        addresses.into_iter()
+    }
+}
+
 /// All blocks by their starts.
 pub(super) fn lines(code: &Code) -> BTreeMap<u64, Line> {
     code.leaders().map(|start| (start, line(code, start))).collect()

@@ -6,7 +6,9 @@
 mod assemble;
 mod blocks;
 mod code;
+mod flag_liveness;
 mod loops;
+mod register_summary;
 mod seeds;
 mod x86_64;
 mod zones;
@@ -24,10 +26,21 @@ pub fn discover(elf: &GuestElf) -> Discovery {
     let zones = Zones::new(&code);
     let lines = blocks::lines(&code);
     let mut assembler = Assembler::new(&code, &zones, &lines);
-    let regions = assembler.regions();
-    let address_taken = code.entries.iter().filter(|(_, o)| o.address_taken).map(|(&a, _)| a).collect();
-    let report = Report { dropped_entries: assembler.dropped, ..report(&code, &regions) };
-    Discovery { regions: regions.into_values().collect(), address_taken, report, ..Discovery::default() }
+    let mut regions = assembler.regions();
+    let liveness = flag_liveness::solve(&code, &lines);
+    for block in regions.values_mut().flat_map(|r| r.blocks.values_mut()) {
+        if let Some(&live) = liveness.blocks.get(&block.start) {
+            (block.flags_live_in, block.flags_live_out) = live;
+        }
+    }
+    register_summary::summarise(&code, &lines, &mut regions);
+    Discovery {
+        address_taken: code.entries.iter().filter(|(_, o)| o.address_taken).map(|(&a, _)| a).collect(),
+        flags_live_at_entries: liveness.at_entries,
+        flags_live_after_calls: liveness.after_calls,
+        report: Report { dropped_entries: assembler.dropped, ..report(&code, &regions) },
+        regions: regions.into_values().collect(),
+    }
 }
 
 /// Decode everything that can be found: from what is declared, then what addresses are taken of, then, in the

@@ -1,7 +1,6 @@
 //! Single flags. SDM vol. 2.
 
 use crate::x86_64::Flag;
-use crate::x86_64::operand::X86;
 
 extension! { "flag";
     /// Clear CF.

@@ -5,6 +5,10 @@ use super::{Insn, Reg};
 use crate::machine::Machine;
 use iced_x86::Mnemonic;
 
+mod undefined;
+
+pub use undefined::undefined_flags;
+
 /// How faithfully a block follows the manual. What no block covers is Absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
@@ -161,4 +165,13 @@ extensions! {
     flag,
     system,
     bmi,
+    sha,
+    sse_convert,
+    sse_estimate,
+    sse_float,
+    sse_integer,
+    sse_move,
+    sse_shuffle,
+    x87,
+    float_state,
 }

@@ -1,6 +1,6 @@
 //! The stack. SDM vol. 2. Memory is accessed before rsp changes, so that a fault leaves it alone.
 
-use crate::machine::{BinOp, Width};
+use crate::machine::{AtomicOp, BinOp, Width};
 use crate::x86_64::flags::{rflags, set_from_rflags};
 use crate::x86_64::operand::{
     X86, gpr, memory_address_plus, operand_width, read, read_part, write_gpr, write_part,
@@ -90,6 +90,9 @@ extension! { "stack";
         }
         let below = size * level + u64::from(i.immediate16());
         let rsp = m.bin_const(BinOp::Sub, frame, below);
+        // The new top of stack must be writable, though nothing is written.
+        let nothing = m.int(width, 0);
+        m.atomic(AtomicOp::Or, rsp, nothing);
         write_part(m, gpr::RBP, frame_pointer);
         m.set_gpr(gpr::RSP, rsp);
     }

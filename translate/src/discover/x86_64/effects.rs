@@ -11,6 +11,11 @@ use tranship_isa::x86_64::Flag;
 /// The general registers that a call may change by the psABI: rax rcx rdx rsi rdi r8..r11.
 pub(super) const VOLATILE: u16 = 0b0000_1111_1100_0111;
 
+/// What [`registers`] needs; make one for many calls.
+pub(in crate::discover) fn factory() -> InstructionInfoFactory {
+    InstructionInfoFactory::new()
+}
+
 /// The general registers that the instruction may write.
 pub(super) fn written_gprs(i: &Insn) -> u16 {
     registers(&mut InstructionInfoFactory::new(), i).writes.gpr
@@ -66,9 +71,30 @@ fn may_leave_flags(i: &Insn) -> bool {
     }
 }
 
-/// Whether the instruction saves the flags in r11, and what else it does with it: `syscall` does.
-pub(in crate::discover) fn copies_flags_to_r11(i: &Insn) -> bool {
-    i.mnemonic() == Mnemonic::Syscall
+/// The register that the instruction copies the flags to, besides what [`flags`] says: `syscall` saves them
+/// in r11. They are read only where that register is.
+pub(in crate::discover) fn flags_saved_in(i: &Insn) -> Option<u8> {
+    (i.mnemonic() == Mnemonic::Syscall).then_some(11)
+}
+
+/// Whether the instruction itself may read general register `register`, and whether it overwrites all of it.
+pub(in crate::discover) fn use_of(
+    factory: &mut InstructionInfoFactory,
+    i: &Insn,
+    register: u8,
+) -> (bool, bool) {
+    let used = registers(factory, i);
+    let mentions = |set: RegisterSet| set.gpr >> register & 1 != 0;
+    let certainly =
+        i.mnemonic() == Mnemonic::Syscall
+            || factory.info_options(i, InstructionInfoOptions::NO_MEMORY_USAGE).used_registers().iter().any(
+                |r| r.access() == OpAccess::Write && set_of_register(r.register()) == (one(register), true),
+            );
+    (mentions(used.reads), certainly && mentions(used.writes))
+}
+
+fn one(register: u8) -> RegisterSet {
+    RegisterSet { gpr: 1 << register, ..RegisterSet::default() }
 }
 
 /// The registers that the instruction itself reads and writes; callees are not looked into.

@@ -24,8 +24,8 @@ pub(super) struct TableRead {
     pub(super) signed: bool,
     /// What is added to an entry.
     pub(super) base: Option<u64>,
-    /// The index or the base went through memory that is taken to be unchanged.
-    pub(super) through_memory: bool,
+    /// The index was read from memory again, which is taken to be unchanged.
+    pub(super) reread: bool,
 }
 
 /// A 64-bit value.
@@ -66,8 +66,8 @@ struct Symbol {
     at_most: u64,
     /// Its low bits, this many, are at most this.
     low_at_most: Vec<(u32, u64)>,
-    /// It was read from memory.
-    from_memory: bool,
+    /// It was read from memory more than once, or written there and read.
+    reread: bool,
 }
 
 /// Registers, stack slots and what is known of them.
@@ -79,6 +79,8 @@ pub(super) struct Evaluation {
     /// The comparison whose flags are in force: low bits of a symbol, with a number.
     compared: Option<(usize, u32, u64)>,
     unknown_bases: u16,
+    /// A value that is no plain symbol was written to memory and read.
+    reread: bool,
 }
 
 impl Evaluation {
@@ -90,6 +92,7 @@ impl Evaluation {
             slots: BTreeMap::new(),
             compared: None,
             unknown_bases: 0,
+            reread: false,
         };
         // The symbols of registers come first, so that a symbol below 16 is the register of that number.
         for (r, known) in known.into_iter().enumerate() {
@@ -127,19 +130,13 @@ impl Evaluation {
             entry_size: size,
             signed,
             base,
-            through_memory: self.symbols.get(scaled.symbol).is_some_and(|s| s.from_memory),
+            reread: self.reread || self.is_reread(scaled.symbol, 8),
         })
     }
 
     fn unknown(&mut self, bits: u32) -> Value {
         let at_most = if bits < 64 { (1 << bits) - 1 } else { u64::MAX };
-        self.symbols.push(Symbol {
-            bits,
-            part_of: None,
-            at_most,
-            low_at_most: Vec::new(),
-            from_memory: false,
-        });
+        self.symbols.push(Symbol { bits, part_of: None, at_most, low_at_most: Vec::new(), reread: false });
         Value::Symbol(self.symbols.len() - 1)
     }
 
@@ -181,6 +178,12 @@ impl Evaluation {
         own.chain(whole).fold(s.at_most, u64::min)
     }
 
+    fn is_reread(&self, symbol: usize, depth: u32) -> bool {
+        self.symbols.get(symbol).is_some_and(|s| {
+            s.reread || s.part_of.is_some_and(|(whole, _)| depth > 0 && self.is_reread(whole, depth - 1))
+        })
+    }
+
     fn step(&mut self, i: &Insn, taken: bool) {
         match i.flow_control() {
             FlowControl::ConditionalBranch => self.branch(i, taken),
@@ -195,7 +198,14 @@ impl Evaluation {
                 }
                 let result = self.result(i);
                 self.compare(i);
-                self.forget(written_gprs(i));
+                let written = written_gprs(i);
+                self.forget(written);
+                if i.op0_kind() == OpKind::Register && i.op0_register().is_gpr32() {
+                    let number = i.op0_register().number() & 15;
+                    if written >> number & 1 != 0 {
+                        self.registers[number] = self.unknown(32);
+                    }
+                }
                 match (i.op0_kind(), result) {
                     (OpKind::Register, Some(value)) => {
                         self.registers[i.op0_register().full_register().number() & 15] = value;
@@ -292,7 +302,7 @@ impl Evaluation {
                 let source = self.operand(i, 1)?;
                 self.sign_extended(source)
             }
-            Mnemonic::Lea => self.address(i),
+            Mnemonic::Lea => self.lea(i),
             Mnemonic::Add => {
                 let (a, b) = (self.operand(i, 0)?, self.operand(i, 1)?);
                 self.sum(a, b)?
@@ -355,6 +365,19 @@ impl Evaluation {
         }
     }
 
+    /// `lea r,[base+entry]` is a sum too.
+    fn lea(&mut self, i: &Insn) -> Value {
+        let plain = i.memory_index_scale() == 1 && i.memory_displacement64() == 0;
+        if plain && i.memory_base().is_gpr64() && i.memory_index().is_gpr64() {
+            let (a, b) =
+                (self.registers[i.memory_base().number()], self.registers[i.memory_index().number()]);
+            if let Some(sum @ Value::Entry { .. }) = self.sum(a, b) {
+                return sum;
+            }
+        }
+        self.address(i)
+    }
+
     /// What a memory operand's address is.
     fn address(&mut self, i: &Insn) -> Value {
         if i.memory_base() == Register::RIP {
@@ -405,12 +428,13 @@ impl Evaluation {
 
     fn slot(&mut self, key: (usize, u64, u32)) -> Value {
         if let Some(&value) = self.slots.get(&key) {
+            match value {
+                Value::Symbol(s) => self.symbols[s].reread = true,
+                _ => self.reread = true,
+            }
             return value;
         }
         let value = self.unknown(key.2.min(8) * 8);
-        if let Some(symbol) = self.symbols.last_mut() {
-            symbol.from_memory = true;
-        }
         self.slots.insert(key, value);
         value
     }
@@ -425,9 +449,6 @@ impl Evaluation {
         match value {
             Some(value) if size <= 8 => {
                 let value = if size < 8 { self.low(value, 8 * size) } else { value };
-                if let Value::Symbol(s) = value {
-                    self.symbols[s].from_memory = true;
-                }
                 self.slots.insert(key, value);
             }
             _ => {

@@ -13,9 +13,14 @@ use tranship_isa::x86_64::{Insn, decode};
 /// Bytes of the longest instruction.
 pub(super) const MAX_LENGTH: usize = 15;
 
-/// Decode the instruction that `code` starts with.
+/// The instruction that `code` starts with.
+pub(super) fn insn(code: &[u8], address: u64) -> Option<Insn> {
+    decode(code.get(..MAX_LENGTH).unwrap_or(code), address).ok()
+}
+
+/// What discovery wants to know of the instruction that `code` starts with.
 pub(super) fn step(code: &[u8], address: u64) -> Option<Step> {
-    let i = decode(code.get(..MAX_LENGTH).unwrap_or(code), address).ok()?;
+    let i = insn(code, address)?;
     Some(Step { length: i.len() as u8, flow: flow(&i), reference: reference(&i) })
 }
 
@@ -54,14 +59,13 @@ fn reference(i: &Insn) -> Option<u64> {
 
 /// Whether the indirect jump at the start of `code` goes through one fixed word of memory, as PLT stubs do.
 pub(super) fn is_stub_jump(code: &[u8], address: u64) -> bool {
-    decode(code.get(..MAX_LENGTH).unwrap_or(code), address)
-        .is_ok_and(|i| i.op0_kind() == OpKind::Memory && i.memory_base() == Register::RIP)
+    insn(code, address).is_some_and(|i| i.op0_kind() == OpKind::Memory && i.memory_base() == Register::RIP)
 }
 
 /// Whether compilers hardly ever emit the instruction at the start of `code`, so that it speaks against
 /// these bytes being code.
 pub(super) fn is_suspicious(code: &[u8], address: u64) -> bool {
-    let Ok(i) = decode(code.get(..MAX_LENGTH).unwrap_or(code), address) else { return true };
+    let Some(i) = insn(code, address) else { return true };
     let far_or_old = matches!(
         i.mnemonic(),
         Mnemonic::In
@@ -94,10 +98,9 @@ pub(super) fn is_suspicious(code: &[u8], address: u64) -> bool {
 pub(super) fn padding(code: &[u8], address: u64) -> usize {
     let mut length = 0;
     while let Some(rest @ [first, ..]) = code.get(length..) {
-        let window = rest.get(..MAX_LENGTH).unwrap_or(rest);
-        length += match decode(window, address + length as u64) {
-            Ok(i) if i.mnemonic() == Mnemonic::Nop => i.len(),
-            Ok(i) if i.mnemonic() == Mnemonic::Xchg && i.op0_register() == i.op1_register() => i.len(),
+        length += match insn(rest, address + length as u64) {
+            Some(i) if i.mnemonic() == Mnemonic::Nop => i.len(),
+            Some(i) if i.mnemonic() == Mnemonic::Xchg && i.op0_register() == i.op1_register() => i.len(),
             _ if matches!(first, 0 | 0xcc) => 1,
             _ => break,
         };

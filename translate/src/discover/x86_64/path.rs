@@ -1,11 +1,10 @@
 //! The code that leads to an instruction: the straight line before it, and constants that reach it.
 
 use super::super::code::{Code, Flow};
+use super::Insn;
 use super::effects::{VOLATILE, written_gprs};
-use super::{Insn, MAX_LENGTH};
 use iced_x86::{Mnemonic, OpKind, Register};
 use std::collections::BTreeSet;
-use tranship_isa::x86_64::decode;
 
 /// Most instructions in a path.
 const PATH_LIMIT: usize = 48;
@@ -19,12 +18,21 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// The longest path that ends with the instruction at `end`: back to where two ways join, or where
-    /// code is entered from elsewhere.
+    /// The longest path that ends with the instruction at `end`: back to where two ways join, where code is entered
+    /// from elsewhere, or to a call.
     pub(super) fn to(code: &Code, end: u64) -> Path {
+        Path::back_from(code, end, |address| code.flow(address).is_call())
+    }
+
+    /// The same, over calls.
+    pub(super) fn over_calls_to(code: &Code, end: u64) -> Path {
+        Path::back_from(code, end, |_| false)
+    }
+
+    fn back_from(code: &Code, end: u64, stop: impl Fn(u64) -> bool) -> Path {
         let mut steps = Vec::new();
         let mut step = Some((end, false));
-        while let Some((address, taken)) = step {
+        while let Some((address, taken)) = step.filter(|&(address, _)| !stop(address)) {
             let Some(insn) = insn_at(code, address) else { break };
             steps.push((insn, taken));
             step = if steps.len() < PATH_LIMIT { only_predecessor(code, address) } else { None };
@@ -37,17 +45,10 @@ impl Path {
     pub(super) fn start(&self) -> u64 {
         self.steps.first().map_or(0, |(i, _)| i.ip())
     }
-
-    /// Whether nothing in it but its own instructions can change registers.
-    pub(super) fn is_certain(&self) -> bool {
-        use iced_x86::FlowControl::{Call, IndirectCall};
-        !self.steps.iter().any(|(i, _)| matches!(i.flow_control(), Call | IndirectCall))
-    }
 }
 
 fn insn_at(code: &Code, address: u64) -> Option<Insn> {
-    let bytes = code.bytes(address);
-    decode(bytes.get(..MAX_LENGTH).unwrap_or(bytes), address).ok()
+    super::insn(code.bytes(address), address)
 }
 
 /// The one instruction from which control comes to `address`, and whether by a taken branch.

@@ -1,28 +1,7 @@
-//! Every block's examples: the encoding decodes to the text, and the block covers it.
-#![allow(clippy::unwrap_used, clippy::panic)]
+//! Every block's examples: the encoding decodes to the text, and every mnemonic has one.
 
-use iced_x86::{Formatter, IntelFormatter};
-use tranship_isa::x86_64::{Insn, decode, insn};
-
-fn bytes(hex: &str) -> Vec<u8> {
-    (0..hex.len()).step_by(2).map(|n| u8::from_str_radix(&hex[n..n + 2], 16).unwrap()).collect()
-}
-
-/// The one formatter configuration that example texts are in.
-fn text(insn: &Insn) -> String {
-    let mut formatter = IntelFormatter::new();
-    let options = formatter.options_mut();
-    options.set_hex_prefix("0x");
-    options.set_hex_suffix("");
-    options.set_uppercase_hex(false);
-    options.set_branch_leading_zeros(false);
-    options.set_show_branch_size(false);
-    options.set_rip_relative_addresses(true);
-    options.set_signed_immediate_operands(true);
-    let mut text = String::new();
-    formatter.format(insn, &mut text);
-    text
-}
+use tranship_isa::x86_64::{decode, insn};
+use tranship_tests::differential::{bytes, text};
 
 #[test]
 fn texts_are_what_the_decoder_prints() {

@@ -1,0 +1,150 @@
+//! Conversions between floating-point formats and integers (SSE, SSE2, and those with MMX). SDM vol. 2A. A
+//! value that no integer has becomes the integer indefinite, the most negative one.
+
+use super::sse_float::NAN;
+use crate::machine::{FloatFormat, Rounding, Width};
+use crate::x86_64::Insn;
+use crate::x86_64::operand::{X86, read, write};
+use crate::x86_64::vector::{BITS, from_low, scalar, set, set_scalar, source, xmm_number};
+use FloatFormat::{F32, F64};
+use Rounding::{Current, Zero};
+use Width::{W32, W64};
+
+extension! { "sse_convert";
+    /// Double words to singles.
+    [Cvtdq2ps], exact (m, i) {
+        let a = source(m, i, 1);
+        let result = m.int_to_float_lanes(a, W32, F32);
+        set(m, i, result);
+    }
+    "cvtdq2ps xmm1,xmm2" = "0f5bca", "cvtdq2ps xmm1,[rdi]" = "0f5b0f";
+    /// Low double words to doubles.
+    [Cvtdq2pd], exact (m, i) {
+        let a = source(m, i, 1);
+        let result = m.int_to_float_lanes(a, W32, F64);
+        set(m, i, result);
+    }
+    "cvtdq2pd xmm1,xmm2" = "f30fe6ca", "cvtdq2pd xmm1,[rdi]" = "f30fe60f";
+    /// Singles to double words.
+    [Cvtps2dq], exact (m, i) { packed_to_int(m, i, F32, Current) }
+    "cvtps2dq xmm1,xmm2" = "660f5bca", "cvtps2dq xmm1,[rdi]" = "660f5b0f";
+    /// Singles to double words, truncating.
+    [Cvttps2dq], exact (m, i) { packed_to_int(m, i, F32, Zero) }
+    "cvttps2dq xmm1,xmm2" = "f30f5bca";
+    /// Doubles to low double words.
+    [Cvtpd2dq], exact (m, i) { packed_to_int(m, i, F64, Current) }
+    "cvtpd2dq xmm1,xmm2" = "f20fe6ca", "cvtpd2dq xmm1,[rdi]" = "f20fe60f";
+    /// Doubles to low double words, truncating.
+    [Cvttpd2dq], exact (m, i) { packed_to_int(m, i, F64, Zero) }
+    "cvttpd2dq xmm1,xmm2" = "660fe6ca";
+    /// Low singles to doubles.
+    [Cvtps2pd], exact (m, i) { packed_convert(m, i, F32, F64) }
+    "cvtps2pd xmm1,xmm2" = "0f5aca", "cvtps2pd xmm1,[rdi]" = "0f5a0f";
+    /// Doubles to low singles.
+    [Cvtpd2ps], exact (m, i) { packed_convert(m, i, F64, F32) }
+    "cvtpd2ps xmm1,xmm2" = "660f5aca", "cvtpd2ps xmm1,[rdi]" = "660f5a0f";
+    /// Lowest single to double.
+    [Cvtss2sd], exact (m, i) { single_convert(m, i, F32, F64) }
+    "cvtss2sd xmm1,xmm2" = "f30f5aca", "cvtss2sd xmm1,[rdi]" = "f30f5a0f";
+    /// Lowest double to single.
+    [Cvtsd2ss], exact (m, i) { single_convert(m, i, F64, F32) }
+    "cvtsd2ss xmm1,xmm2" = "f20f5aca", "cvtsd2ss xmm1,[rdi]" = "f20f5a0f";
+
+    /// Integer to lowest single.
+    [Cvtsi2ss], exact (m, i) { single_from_int(m, i, F32) }
+    "cvtsi2ss xmm1,eax" = "f30f2ac8", "cvtsi2ss xmm1,rax" = "f3480f2ac8", "cvtsi2ss xmm1,dword ptr [rdi]" = "f30f2a0f";
+    /// Integer to lowest double.
+    [Cvtsi2sd], exact (m, i) { single_from_int(m, i, F64) }
+    "cvtsi2sd xmm1,eax" = "f20f2ac8", "cvtsi2sd xmm1,rax" = "f2480f2ac8", "cvtsi2sd xmm1,qword ptr [rdi]" = "f2480f2a0f";
+    /// Lowest single to integer.
+    [Cvtss2si], exact (m, i) { single_to_int(m, i, F32, Current) }
+    "cvtss2si eax,xmm2" = "f30f2dc2", "cvtss2si rax,xmm2" = "f3480f2dc2", "cvtss2si rax,[rdi]" = "f3480f2d07";
+    /// Lowest double to integer.
+    [Cvtsd2si], exact (m, i) { single_to_int(m, i, F64, Current) }
+    "cvtsd2si eax,xmm2" = "f20f2dc2", "cvtsd2si rax,xmm2" = "f2480f2dc2", "cvtsd2si eax,[rdi]" = "f20f2d07";
+    /// Lowest single to integer, truncating.
+    [Cvttss2si], exact (m, i) { single_to_int(m, i, F32, Zero) }
+    "cvttss2si eax,xmm2" = "f30f2cc2", "cvttss2si rax,xmm2" = "f3480f2cc2";
+    /// Lowest double to integer, truncating.
+    [Cvttsd2si], exact (m, i) { single_to_int(m, i, F64, Zero) }
+    "cvttsd2si eax,xmm2" = "f20f2cc2", "cvttsd2si rax,xmm2" = "f2480f2cc2";
+
+    /// MMX double words to low singles.
+    [Cvtpi2ps], exact (m, i) {
+        let a = source(m, i, 1);
+        let converted = m.int_to_float_lanes(a, W32, F32);
+        set_low(m, i, converted);
+    }
+    "cvtpi2ps xmm1,mm2" = "0f2aca", "cvtpi2ps xmm1,[rdi]" = "0f2a0f";
+    /// MMX double words to doubles.
+    [Cvtpi2pd], exact (m, i) {
+        let a = source(m, i, 1);
+        let result = m.int_to_float_lanes(a, W32, F64);
+        set(m, i, result);
+    }
+    "cvtpi2pd xmm1,mm2" = "660f2aca", "cvtpi2pd xmm1,[rdi]" = "660f2a0f";
+    /// Low singles to MMX double words.
+    [Cvtps2pi], exact (m, i) { low_to_mmx(m, i, Current) }
+    "cvtps2pi mm1,xmm2" = "0f2dca", "cvtps2pi mm1,[rdi]" = "0f2d0f";
+    /// Low singles to MMX double words, truncating.
+    [Cvttps2pi], exact (m, i) { low_to_mmx(m, i, Zero) }
+    "cvttps2pi mm1,xmm2" = "0f2cca";
+    /// Doubles to MMX double words.
+    [Cvtpd2pi], exact (m, i) { packed_to_int(m, i, F64, Current) }
+    "cvtpd2pi mm1,xmm2" = "660f2dca", "cvtpd2pi mm1,[rdi]" = "660f2d0f";
+    /// Doubles to MMX double words, truncating.
+    [Cvttpd2pi], exact (m, i) { packed_to_int(m, i, F64, Zero) }
+    "cvttpd2pi mm1,xmm2" = "660f2cca";
+}
+
+/// The integer indefinite of a width.
+const fn indefinite(width: Width) -> u64 {
+    1 << (width.bits() - 1)
+}
+
+fn packed_to_int<M: X86>(m: &mut M, i: &Insn, format: FloatFormat, rounding: Rounding) {
+    let a = source(m, i, 1);
+    let result = m.float_to_int_lanes(format, rounding, a, W32, indefinite(W32));
+    set(m, i, result);
+}
+
+fn packed_convert<M: X86>(m: &mut M, i: &Insn, from: FloatFormat, to: FloatFormat) {
+    let a = source(m, i, 1);
+    let result = m.float_convert_lanes(from, to, NAN, a);
+    set(m, i, result);
+}
+
+fn single_convert<M: X86>(m: &mut M, i: &Insn, from: FloatFormat, to: FloatFormat) {
+    let a = scalar(m, i, 1, from.width());
+    let result = m.float_convert(from, to, NAN, a);
+    set_scalar(m, i, result);
+}
+
+fn single_from_int<M: X86>(m: &mut M, i: &Insn, format: FloatFormat) {
+    let a = read(m, i, 1);
+    let result = m.int_to_float(a, format);
+    set_scalar(m, i, result);
+}
+
+fn single_to_int<M: X86>(m: &mut M, i: &Insn, format: FloatFormat, rounding: Rounding) {
+    let width = if i.op0_register().is_gpr64() { W64 } else { W32 };
+    let a = scalar(m, i, 1, format.width());
+    let result = m.float_to_int(format, rounding, a, width, indefinite(width));
+    write(m, i, 0, result);
+}
+
+/// The low two singles of operand 1 to an MMX register; the upper two must not raise anything.
+fn low_to_mmx<M: X86>(m: &mut M, i: &Insn, rounding: Rounding) {
+    let low = scalar(m, i, 1, W64);
+    let low = from_low(m, low);
+    let result = m.float_to_int_lanes(F32, rounding, low, W32, indefinite(W32));
+    set(m, i, result);
+}
+
+/// Replace the low half of operand 0.
+fn set_low<M: X86>(m: &mut M, i: &Insn, value: M::Vec) {
+    let low = m.lane(value, W64, 0);
+    let old = m.vec_reg(xmm_number(i, 0), BITS);
+    let new = m.set_lane(old, 0, low);
+    m.set_vec_reg(xmm_number(i, 0), new);
+}

@@ -1,0 +1,50 @@
+//! docs/instructions.md is what the blocks say. `TRANSHIP_BLESS=1` writes it.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::fmt::Write;
+use std::path::Path;
+use tranship_isa::x86_64::insn::{self, Block, Level};
+
+const INTRODUCTION: &str = "\
+# x86-64 instructions
+
+What guest code may contain. *Exact* is every defined result, flag and exception, held against a real CPU by
+the differential tests. An instruction that is not here is *absent*: it stops with an error that names it.
+
+This page is made from the instructions' blocks in `isa/src/x86_64/insn/`:
+`TRANSHIP_BLESS=1 cargo test -p tranship-isa --test support_table`.
+";
+
+#[test]
+fn the_page_is_what_the_blocks_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/instructions.md");
+    let page = page();
+    if std::env::var_os("TRANSHIP_BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == page, "docs/instructions.md is out of date: run with TRANSHIP_BLESS=1");
+}
+
+fn page() -> String {
+    let mut page = String::from(INTRODUCTION);
+    let mut extension = "";
+    for block in insn::blocks() {
+        if block.extension != extension {
+            extension = block.extension;
+            let title = extension.replace('_', " ");
+            write!(page, "\n## {title}\n\n| instructions | meaning | level |\n|---|---|---|\n").unwrap();
+        }
+        page += &row(block);
+    }
+    page
+}
+
+fn row(block: &Block) -> String {
+    let names: Vec<String> = block.mnemonics.iter().map(|m| format!("{m:?}").to_lowercase()).collect();
+    let level = match block.level {
+        Level::Exact => "exact".to_owned(),
+        Level::Approximate(why) => format!("approximate: {why}"),
+    };
+    format!("| {} | {} | {level} |\n", names.join(" "), block.summary.trim().replace('|', "\\|"))
+}

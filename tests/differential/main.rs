@@ -1,0 +1,97 @@
+//! Every implemented instruction, in random encodings and states: the interpreter against the real CPU.
+#![cfg(target_arch = "x86_64")]
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod examples;
+
+use std::collections::BTreeMap;
+use tranship_tests::differential::{
+    Case, Executor, Interpreter, NativeCpu, Random, State, cases, differences, random_state, text,
+};
+
+/// Encodings tried per example, besides its own.
+const VARIATIONS: usize = 24;
+/// States per encoding.
+const STATES: usize = 24;
+/// States that a run goes through at least.
+const ENOUGH: u64 = 200_000;
+
+#[test]
+fn interpreter_agrees_with_the_cpu_on_a_fixed_seed() {
+    compare(0x7a4e_5419, &mut [&mut Interpreter]);
+}
+
+#[test]
+fn interpreter_agrees_with_the_cpu_on_a_fresh_seed() {
+    let seed = std::env::var("TRANSHIP_SEED").ok().and_then(|seed| u64::from_str_radix(&seed, 16).ok());
+    compare(seed.unwrap_or_else(Random::fresh_seed), &mut [&mut Interpreter]);
+}
+
+/// Put random states of every case through the CPU and all `executors`.
+fn compare(seed: u64, executors: &mut [&mut dyn Executor]) {
+    println!("seed {seed:x} (set TRANSHIP_SEED to repeat)");
+    let mut random = Random::new(seed);
+    let mut native = NativeCpu::new();
+    let mut cases = cases(&mut random, VARIATIONS);
+    cases.retain(|case| native.has(&case.insn));
+    for executor in executors.iter_mut() {
+        executor.prepare(&cases);
+    }
+    let mut run = Run::default();
+    let mut before = State::new();
+    for case in &cases {
+        for _ in 0..STATES {
+            random_state(&mut random, &case.insn, &mut before);
+            run.compare_one(case, &before, &mut native, executors);
+        }
+    }
+    run.finish();
+}
+
+#[derive(Default)]
+struct Run {
+    states: u64,
+    /// First failure of each mnemonic, and how many there are.
+    failures: BTreeMap<String, (u64, String)>,
+}
+
+impl Run {
+    fn compare_one(
+        &mut self,
+        case: &Case,
+        before: &State,
+        native: &mut NativeCpu,
+        executors: &mut [&mut dyn Executor],
+    ) {
+        let mut expected = before.clone();
+        let expected_outcome = native.run(&mut expected, &case.code);
+        self.states += 1;
+        for executor in executors {
+            let mut found = before.clone();
+            let outcome = executor.run(&mut found, &case.code);
+            let list = differences(&case.insn, before, (expected_outcome, &expected), (outcome, &found));
+            if !list.is_empty() {
+                let lines: String = list.iter().map(|difference| format!("    {difference}\n")).collect();
+                let key = format!("{:?}", case.insn.mnemonic());
+                let entry = self.failures.entry(key).or_insert_with(|| {
+                    let heading = format!("{} ({:02x?}) by {}", text(&case.insn), case.code, executor.name());
+                    (0, format!("{heading}\n{lines}    before: {}\n", registers(before)))
+                });
+                entry.0 += 1;
+            }
+        }
+    }
+
+    fn finish(self) {
+        println!("{} states", self.states);
+        let report: String =
+            self.failures.values().map(|(count, first)| format!("{count} times: {first}")).collect();
+        assert!(self.failures.is_empty(), "{} mnemonics differ\n{report}", self.failures.len());
+        assert!(self.states >= ENOUGH, "too few states: {}", self.states);
+    }
+}
+
+fn registers(state: &State) -> String {
+    let gpr: Vec<String> = state.cpu.gpr.iter().map(|value| format!("{value:x}")).collect();
+    format!("gpr {} rflags {:x} mxcsr {:x}", gpr.join(" "), state.cpu.rflags(), state.cpu.mxcsr)
+}

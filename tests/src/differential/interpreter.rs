@@ -1,0 +1,105 @@
+//! The interpreter as an executor, with the sandbox as its memory.
+
+use super::{Executor, Outcome, State};
+use tranship_isa::interpret::{self, Fault, Host, Step};
+use tranship_isa::machine::{AtomicOp, Trap, Width};
+use tranship_isa::x86_64::decode;
+
+/// [`tranship_isa::interpret`].
+#[derive(Default)]
+pub struct Interpreter;
+
+impl Executor for Interpreter {
+    fn name(&self) -> &'static str {
+        "interpreter"
+    }
+
+    fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome {
+        let Ok(insn) = decode(code, state.cpu.rip) else { return Outcome::Absent };
+        let mut cpu = state.cpu;
+        let step = interpret::step(&mut cpu, &mut Sandbox(state), &insn);
+        state.cpu = cpu;
+        match step {
+            Step::Next | Step::Jumped | Step::Called { .. } | Step::Returned | Step::Syscall => {
+                Outcome::Completed
+            }
+            Step::Trapped(trap) => Outcome::Trapped(trap),
+            Step::Faulted(fault) if is_canonical(fault.address) => Outcome::MemoryFault,
+            Step::Faulted(_) => Outcome::Trapped(Trap::GeneralProtection),
+            Step::Absent => Outcome::Absent,
+        }
+    }
+}
+
+/// Hardware tells a non-canonical address (#GP) from one that is not mapped (#PF); processes seldom can.
+fn is_canonical(address: u64) -> bool {
+    (address as i64) << 16 >> 16 == address as i64
+}
+
+/// The sandbox, and nothing else.
+struct Sandbox<'a>(&'a mut State);
+
+impl Sandbox<'_> {
+    fn at(&mut self, address: u64, len: usize, write: bool) -> Result<&mut [u8], Fault> {
+        self.0.bytes_at(address, len).ok_or(Fault { address, write })
+    }
+}
+
+impl Host for Sandbox<'_> {
+    fn load(&mut self, address: u64, width: Width) -> Result<u128, Fault> {
+        let mut value = [0; 16];
+        let len = width.bytes() as usize;
+        value[..len].copy_from_slice(self.at(address, len, false)?);
+        Ok(u128::from_le_bytes(value))
+    }
+
+    fn store(&mut self, address: u64, width: Width, value: u128) -> Result<(), Fault> {
+        let len = width.bytes() as usize;
+        self.at(address, len, true)?.copy_from_slice(&value.to_le_bytes()[..len]);
+        Ok(())
+    }
+
+    fn load_bytes(&mut self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
+        into.copy_from_slice(self.at(address, into.len(), false)?);
+        Ok(())
+    }
+
+    fn store_bytes(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+        self.at(address, bytes.len(), true)?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn atomic(&mut self, op: AtomicOp, address: u64, width: Width, value: u128) -> Result<u128, Fault> {
+        let old = self.load(address, width)?;
+        let new = match op {
+            AtomicOp::Exchange => value,
+            AtomicOp::Add => old.wrapping_add(value),
+            AtomicOp::Sub => old.wrapping_sub(value),
+            AtomicOp::And => old & value,
+            AtomicOp::Or => old | value,
+            AtomicOp::Xor => old ^ value,
+        };
+        self.store(address, width, new)?;
+        Ok(old)
+    }
+
+    fn compare_exchange(
+        &mut self,
+        address: u64,
+        width: Width,
+        expected: u128,
+        new: u128,
+    ) -> Result<u128, Fault> {
+        let old = self.load(address, width)?;
+        if old == expected {
+            self.store(address, width, new)?;
+        }
+        Ok(old)
+    }
+
+    fn fence(&mut self) {}
+
+    fn timestamp(&mut self) -> u64 {
+        0
+    }
+}
