@@ -291,13 +291,3 @@ pub(super) fn atomic_op(op: BinOp) -> AtomicOp {
         _ => unreachable!("{op:?} has no atomic form"),
     }
 }
-
-/// Read a vector operand of `bits` bits: register or memory.
-pub(super) fn read_vec<M: X86>(m: &mut M, i: &Insn, op: u32, bits: u32) -> M::Vec {
-    if i.op_kind(op) == OpKind::Register {
-        m.vec_reg(i.op_register(op).number() as u32, bits)
-    } else {
-        let address = memory_address(m, i);
-        m.load_vec(address, bits)
-    }
-}
