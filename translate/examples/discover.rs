@@ -26,6 +26,34 @@ fn main() {
         }
         return;
     }
+    if args.get(2).is_some_and(|a| a == "live") {
+        use tranship_translate::region::*;
+        for r in &d.regions {
+            for b in r.blocks.values() {
+                if let Exit::Call { target, next: Edge::Block(n) } = b.exit {
+                    let l = r.blocks[&n].flags_live_in;
+                    if l.iter().count() > 1 {
+                        println!(
+                            "after call to {:x?} at {n:x} in {:x}: {:?}",
+                            target,
+                            r.entry,
+                            l.iter().collect::<Vec<_>>()
+                        );
+                    }
+                }
+            }
+            let l = r.blocks[&r.entry].flags_live_in;
+            if l.iter().count() > 1 {
+                println!(
+                    "entry {:x} taken {} {:?}",
+                    r.entry,
+                    d.address_taken.contains(&r.entry),
+                    l.iter().collect::<Vec<_>>()
+                );
+            }
+        }
+        return;
+    }
     if args.get(2).is_some_and(|a| a == "entries") {
         for r in &d.regions {
             println!("E {:x}", r.entry);
