@@ -13,6 +13,7 @@ mod memory;
 mod remainder;
 mod transcendental;
 mod unit;
+mod wide;
 
 use super::X87;
 use unit::Unit;
