@@ -237,6 +237,14 @@ pub(super) fn memory_address_plus<M: X86>(m: &mut M, i: &Insn, more: M::Int) -> 
     linear(m, i, offset)
 }
 
+/// Fault now if `bytes` (at most a page) from `address` on are not all there, before a sequence of stores
+/// that must not stop halfway.
+pub(super) fn probe<M: X86>(m: &mut M, address: M::Int, bytes: u64) {
+    let last = m.bin_const(BinOp::Add, address, bytes - 1);
+    m.load(address, Width::W8);
+    m.load(last, Width::W8);
+}
+
 /// Read operand `op`: register, memory or immediate.
 pub(super) fn read<M: X86>(m: &mut M, i: &Insn, op: u32) -> M::Int {
     match i.op_kind(op) {
