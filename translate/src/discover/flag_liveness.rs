@@ -8,8 +8,8 @@
 //! dead flags is not preserved.
 //!
 //! `syscall` copies the flags to r11, which hardly anybody reads. So r11 is tracked like a flag, and the copy
-//! counts as a read only where r11 is live. By the psABI it does not survive calls, which is relied on for
-//! indirect ones; between functions that call each other directly compilers know better, and so does this.
+//! counts as a read only where r11 is live. Here the psABI is relied on: r11 is dead where a function
+//! returns or goes on after a call.
 
 use super::blocks::Line;
 use super::code::{Code, Flow};
@@ -63,6 +63,8 @@ impl Map {
     const NOTHING: Map = Map([0; 9]);
     /// To itself.
     const IDENTITY: Map = Map([1, 2, 4, 8, 16, 32, 64, 128, 0]);
+    /// To what of it survives a call or a return.
+    const FLAGS: Map = Map([1, 2, 4, 8, 16, 32, 64, 0, 0]);
 
     fn constant(live: Live) -> Map {
         Map([live; 9])
@@ -85,7 +87,7 @@ impl Map {
 
 /// What code that is not known does with what is live where it returns to.
 fn elsewhere() -> Map {
-    Map::IDENTITY.union(Map::constant(ELSEWHERE))
+    Map::FLAGS.union(Map::constant(ELSEWHERE))
 }
 
 /// A block, and where control goes from it.
@@ -178,7 +180,7 @@ impl Solver {
         let exit = &node.exit;
         let mut out = exit.to.iter().fold(Map::NOTHING, |out, &b| out.union(self.nodes[b].live));
         if exit.returns {
-            out = out.union(Map::IDENTITY);
+            out = out.union(Map::FLAGS);
         }
         if exit.elsewhere {
             out = out.union(elsewhere());
@@ -187,10 +189,10 @@ impl Solver {
             out = out.union(Map::constant(ELSEWHERE));
         }
         if exit.indirect_jump {
-            out = out.union(self.entries).union(Map::constant(self.at_long_jumps & FLAGS));
+            out = out.union(self.entries).union(Map::constant(self.at_long_jumps));
         }
         if let Some(call) = &exit.call {
-            let next = call.next.map_or(Map::NOTHING, |next| self.nodes[next].live);
+            let next = call.next.map_or(Map::NOTHING, |next| Map::FLAGS.after(self.nodes[next].live));
             out = out.union(call.callee.map_or(self.entries, |callee| self.nodes[callee].live).after(next));
         }
         out
@@ -205,15 +207,15 @@ impl Solver {
         while let Some(i) = work.pop() {
             let node = &self.nodes[i];
             let callers = node.callers;
-            let mut entry_callers = if node.exit.indirect_jump { callers & FLAGS } else { 0 };
+            let mut entry_callers = if node.exit.indirect_jump { callers } else { 0 };
             let mut on: Vec<(usize, Live)> = node.exit.to.iter().map(|&b| (b, callers)).collect();
             if let Some(Call { callee, next }) = node.exit.call {
-                let live = next.map_or(0, |next| self.nodes[next].live.apply(callers));
+                let live = next.map_or(0, |next| self.nodes[next].live.apply(callers) & FLAGS);
                 self.after_calls |= live;
                 on.extend(next.map(|next| (next, callers)));
                 match callee {
                     Some(callee) => on.push((callee, live)),
-                    None => entry_callers |= live & FLAGS,
+                    None => entry_callers |= live,
                 }
             }
             if self.entry_callers | entry_callers != self.entry_callers {
