@@ -32,4 +32,18 @@ impl Host {
             Host::Riscv64 => machine_id::RISCV64,
         }
     }
+
+    /// As people, files and compilers call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Host::X86_64 => "x86_64",
+            Host::Aarch64 => "aarch64",
+            Host::Riscv64 => "riscv64",
+        }
+    }
+
+    /// By [`Host::name`].
+    pub fn from_name(name: &str) -> Option<Host> {
+        [Host::X86_64, Host::Aarch64, Host::Riscv64].into_iter().find(|host| host.name() == name)
+    }
 }

@@ -6,7 +6,6 @@
 
 mod engine;
 mod error;
-mod fresh;
 mod measure;
 mod program;
 mod report;

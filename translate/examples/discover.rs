@@ -26,52 +26,6 @@ fn main() {
         }
         return;
     }
-    if args.get(2).is_some_and(|a| a == "live") {
-        use tranship_translate::region::*;
-        for r in &d.regions {
-            for b in r.blocks.values() {
-                if let Exit::Call { target, next: Edge::Block(n) } = b.exit {
-                    let l = r.blocks[&n].flags_live_in;
-                    if l.iter().count() > 1 {
-                        println!(
-                            "after call to {:x?} at {n:x} in {:x}: {:?}",
-                            target,
-                            r.entry,
-                            l.iter().collect::<Vec<_>>()
-                        );
-                    }
-                }
-            }
-            let l = r.blocks[&r.entry].flags_live_in;
-            if l.iter().count() > 1 {
-                println!(
-                    "entry {:x} taken {} {:?}",
-                    r.entry,
-                    d.address_taken.contains(&r.entry),
-                    l.iter().collect::<Vec<_>>()
-                );
-            }
-        }
-        return;
-    }
-    if args.get(2).is_some_and(|a| a == "region") {
-        for r in &d.regions {
-            if r.entry == u64::from_str_radix(&args[3], 16).unwrap() {
-                for b in r.blocks.values() {
-                    println!(
-                        "{:x}..{:x} {:x?} in {:?} out {:?}",
-                        b.start,
-                        b.end,
-                        b.exit,
-                        b.flags_live_in.iter().collect::<Vec<_>>(),
-                        b.flags_live_out.iter().collect::<Vec<_>>()
-                    );
-                }
-                println!("labels {:x?} headers {:x?} {:x?}", r.labels, r.loop_headers, r.registers);
-            }
-        }
-        return;
-    }
     if args.get(2).is_some_and(|a| a == "entries") {
         for r in &d.regions {
             println!("E {:x}", r.entry);

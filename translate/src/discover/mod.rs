@@ -9,7 +9,6 @@ mod code;
 mod flag_liveness;
 mod loops;
 mod register_summary;
-mod returning;
 mod seeds;
 mod x86_64;
 mod zones;
@@ -26,10 +25,9 @@ pub fn discover(elf: &GuestElf) -> Discovery {
     let code = reach(elf);
     let zones = Zones::new(&code);
     let lines = blocks::lines(&code);
-    let returning = returning::solve(&code, &lines);
-    let mut assembler = Assembler::new(&code, &zones, &lines, &returning);
+    let mut assembler = Assembler::new(&code, &zones, &lines);
     let mut regions = assembler.regions();
-    let liveness = flag_liveness::solve(&code, &lines, &returning);
+    let liveness = flag_liveness::solve(&code, &lines);
     for block in regions.values_mut().flat_map(|r| r.blocks.values_mut()) {
         if let Some(&live) = liveness.blocks.get(&block.start) {
             (block.flags_live_in, block.flags_live_out) = live;

@@ -173,6 +173,5 @@ extensions! {
     sse_move,
     sse_shuffle,
     x87,
-    x87_function,
     float_state,
 }

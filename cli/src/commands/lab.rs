@@ -1,0 +1,102 @@
+//! `tranship lab`: nodes on this machine.
+
+use crate::error::Result;
+use crate::output::{Context, bytes, table};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use std::process::ExitCode;
+use tranship_lab::NodeStatus;
+use tranship_node::protocol::NodeInfo;
+
+/// Nodes on this machine: `x86`, `x86b` (this kernel) and `arm64` (a virtual machine).
+#[derive(Args, Debug)]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    command: LabCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum LabCommand {
+    /// Start nodes; builds what they need the first time (root; takes a minute).
+    #[command(after_help = "Examples:\n  tranship lab up\n  tranship lab up --nodes x86,x86b")]
+    Up {
+        /// Which nodes.
+        #[arg(long, value_delimiter = ',', default_value = "x86,arm64")]
+        nodes: Vec<String>,
+    },
+    /// Stop nodes, and everything that runs on them.
+    #[command(after_help = "Examples:\n  tranship lab down\n  tranship lab down --nodes arm64")]
+    Down {
+        /// Which nodes [default: all].
+        #[arg(long, value_delimiter = ',')]
+        nodes: Vec<String>,
+    },
+    /// Show nodes.
+    #[command(after_help = "Example:\n  tranship lab status --json")]
+    Status,
+}
+
+/// A node in JSON.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    pid: u32,
+    port: u16,
+    #[serde(flatten)]
+    info: Option<NodeInfo>,
+    error: Option<String>,
+}
+
+impl Lab {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
+        match self.command {
+            LabCommand::Up { nodes } => {
+                context.lab.up(&nodes, &mut |step| context.say(step))?;
+                show(context)
+            }
+            LabCommand::Down { nodes } => {
+                context.lab.down(&nodes, &mut |step| context.say(step))?;
+                Ok(ExitCode::SUCCESS)
+            }
+            LabCommand::Status => show(context),
+        }
+    }
+}
+
+fn show(context: &Context) -> Result<ExitCode> {
+    let rows: Vec<Row> = context.lab.status()?.into_iter().map(row).collect();
+    context.print(&rows, || match rows.is_empty() {
+        true => "no nodes are up".to_owned(),
+        false => text(&rows),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(status: NodeStatus) -> Row {
+    let (info, error) = match status.info {
+        Ok(info) => (Some(info), None),
+        Err(error) => (None, Some(error)),
+    };
+    Row { name: status.name, pid: status.entry.process.pid, port: status.entry.port, info, error }
+}
+
+fn text(rows: &[Row]) -> String {
+    let heading = ["NODE", "ISA", "KERNEL", "CRIU", "RUNTIME", "FREE", "PID", "PORT"];
+    let mut lines = vec![heading.map(str::to_owned).to_vec()];
+    for row in rows {
+        let mut line = vec![row.name.clone()];
+        match &row.info {
+            Some(info) => line.extend([
+                info.isa.to_string(),
+                info.kernel.clone(),
+                info.criu.clone(),
+                if info.runtime { "yes" } else { "no" }.to_owned(),
+                bytes(info.disk_free),
+            ]),
+            None => line.push(row.error.clone().unwrap_or_default()),
+        }
+        line.extend([row.pid.to_string(), row.port.to_string()]);
+        lines.push(line);
+    }
+    table(&lines)
+}

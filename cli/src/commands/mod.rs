@@ -1,0 +1,56 @@
+//! The subcommands, a file each.
+
+mod completions;
+mod lab;
+mod logs;
+mod migrate;
+mod ps;
+mod resume;
+mod rm;
+mod run;
+mod signal;
+mod wait;
+
+use crate::error::Result;
+use crate::output::Context;
+use clap::Subcommand;
+use std::process::ExitCode;
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    Lab(lab::Lab),
+    Run(run::Run),
+    Ps(ps::Ps),
+    Logs(logs::Logs),
+    Wait(wait::Wait),
+    Signal(signal::Signal),
+    Migrate(migrate::Migrate),
+    Resume(resume::Resume),
+    Rm(rm::Rm),
+    Completions(completions::Completions),
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
+        match self {
+            Command::Lab(command) => command.run(context),
+            Command::Run(command) => command.run(context),
+            Command::Ps(command) => command.run(context),
+            Command::Logs(command) => command.run(context),
+            Command::Wait(command) => command.run(context),
+            Command::Signal(command) => command.run(context),
+            Command::Migrate(command) => command.run(context),
+            Command::Resume(command) => command.run(context),
+            Command::Rm(command) => command.run(context),
+            Command::Completions(command) => command.run(context),
+        }
+    }
+
+    /// Exit code of a failure of ours. Where the code is else the program's, one that programs hardly use.
+    pub(crate) fn failure_code(&self) -> u8 {
+        match self {
+            Command::Run(_) | Command::Wait(_) | Command::Logs(_) => 125,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Why a command failed.
+
+use std::fmt;
+use std::path::PathBuf;
+use tranship_lab::LabError;
+use tranship_node::{NodeError, UnitId};
+
+/// What went wrong.
+#[derive(Debug)]
+pub(crate) enum CliError {
+    /// Something about the lab.
+    Lab(LabError),
+    /// Something about a node or a unit.
+    Node(NodeError),
+    /// A file operation failed.
+    Io {
+        /// What was done, to what.
+        doing: String,
+        /// What the system said.
+        why: String,
+    },
+    /// No node has the unit.
+    NoUnit {
+        /// As asked for.
+        unit: UnitId,
+        /// Nodes that were asked.
+        nodes: Vec<String>,
+    },
+    /// No such program on this machine.
+    NoProgram {
+        /// As asked for.
+        program: String,
+    },
+    /// An ELF file cannot be translated, or an object not be made.
+    Translate {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// An image set cannot be recoded.
+    Recode(String),
+}
+
+/// Result of every command.
+pub(crate) type Result<T> = std::result::Result<T, CliError>;
+
+impl CliError {
+    pub(crate) fn io(doing: impl Into<String>, why: impl fmt::Display) -> CliError {
+        CliError::Io { doing: doing.into(), why: why.to_string() }
+    }
+
+    /// A short name for programs that read our output.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            CliError::Lab(_) => "lab",
+            CliError::Node(_) => "node",
+            CliError::Io { .. } => "io",
+            CliError::NoUnit { .. } => "no-unit",
+            CliError::NoProgram { .. } => "no-program",
+            CliError::Translate { .. } => "translate",
+            CliError::Recode(_) => "recode",
+        }
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CliError::Lab(error) => error.fmt(f),
+            CliError::Node(error) => error.fmt(f),
+            CliError::Io { doing, why } => write!(f, "{doing}: {why}"),
+            CliError::NoUnit { unit, nodes } if nodes.is_empty() => {
+                write!(f, "no unit {unit}: no node is up; start some with `tranship lab up`")
+            }
+            CliError::NoUnit { unit, nodes } => {
+                write!(f, "no unit {unit} on {}; `tranship ps` lists what there is", nodes.join(", "))
+            }
+            CliError::NoProgram { program } => {
+                write!(
+                    f,
+                    "no program {program} on this machine; give its path, or a root that has it with --root"
+                )
+            }
+            CliError::Translate { file, why } => write!(f, "{}: {why}", file.display()),
+            CliError::Recode(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for CliError {}
+
+impl From<LabError> for CliError {
+    fn from(error: LabError) -> CliError {
+        CliError::Lab(error)
+    }
+}
+
+impl From<NodeError> for CliError {
+    fn from(error: NodeError) -> CliError {
+        CliError::Node(error)
+    }
+}

@@ -1,0 +1,165 @@
+//! Translated objects: compiled here, since nodes have no compiler, kept in the user's cache, sent to nodes.
+
+use crate::error::{CliError, Result};
+use crate::output::{Context, Display};
+use sha2::{Digest as _, Sha256};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use tranship_lab::Lab;
+use tranship_node::client::Node;
+use tranship_node::migrate::Conductor;
+use tranship_node::protocol::{Digest, NodeInfo, Translation};
+use tranship_node::unit::process::find_program;
+use tranship_node::{Isa, NodeError, Progress, ProgressReport, UnitId, UnitSpec};
+use tranship_translate::bitcode::Bitcode;
+use tranship_translate::compile::{Host, Options, compile};
+use tranship_translate::discover::discover;
+use tranship_translate::elf::GuestElf;
+
+/// The oldest machine of an ISA that objects are made for.
+pub(crate) fn host(isa: Isa) -> std::result::Result<Host, String> {
+    match isa.to_string().as_str() {
+        "x86_64" => Ok(Host::x86_64()),
+        "aarch64" => Ok(Host::aarch64()),
+        other => Err(format!("there is no code generator for {other} yet; there are x86_64 and aarch64")),
+    }
+}
+
+/// An object in the cache.
+#[derive(Debug)]
+pub(crate) struct Object {
+    /// SHA-256 of the file.
+    pub digest: Digest,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// The object for guest program `elf` (called `name` in errors) on machines `isa`, from the cache or compiled now.
+pub(crate) fn object(
+    lab: &Lab,
+    name: &Path,
+    elf: Vec<u8>,
+    isa: Isa,
+    display: &Mutex<Display>,
+) -> Result<Object> {
+    let failed = |why: String| CliError::Translate { file: name.to_owned(), why };
+    let host = host(isa).map_err(failed)?;
+    let directory = lab.objects();
+    fs::create_dir_all(&directory)
+        .map_err(|why| CliError::io(format!("making {}", directory.display()), why))?;
+    let path = directory.join(key(&elf, &host)?);
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(_) => {
+            let guest = GuestElf::parse(elf).map_err(|why| failed(why.to_string()))?;
+            let object = translate(&guest, &host, display).map_err(failed)?;
+            let next = path.with_extension(std::process::id().to_string());
+            fs::write(&next, &object)
+                .and_then(|()| fs::rename(&next, &path))
+                .map_err(|why| CliError::io(format!("writing {}", path.display()), why))?;
+            object
+        }
+    };
+    Ok(Object { digest: hex(&Sha256::digest(&bytes)), path })
+}
+
+/// Everything that an object depends on: the guest, the host, and the compiler, which this program is.
+fn key(elf: &[u8], host: &Host) -> Result<String> {
+    let program = std::env::current_exe().and_then(fs::metadata);
+    let program = program.map_err(|why| CliError::io("looking at this program", why))?;
+    let mut hash = Sha256::new();
+    hash.update(elf);
+    hash.update(format!("{host:?} {} {} {}", program.len(), program.mtime(), program.mtime_nsec()));
+    Ok(hex(&hash.finalize()))
+}
+
+fn translate(elf: &GuestElf, host: &Host, display: &Mutex<Display>) -> std::result::Result<Vec<u8>, String> {
+    let options = Options::default();
+    let shown = Shown(display);
+    let discovery = discover(elf);
+    let bitcode = Bitcode::lift(elf, &discovery, options.jobs, &shown);
+    compile(&bitcode, host, &options, &shown).map_err(|why| why.to_string())
+}
+
+/// Passes a translation's progress on.
+struct Shown<'a>(&'a Mutex<Display>);
+
+impl tranship_translate::Progress for Shown<'_> {
+    fn advance(&self, phase: &str, done: usize, total: usize) {
+        let report = ProgressReport { phase: phase.to_owned(), done: done as u64, total: total as u64 };
+        if let Ok(mut display) = self.0.lock() {
+            display.show(&report);
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What a migration needs of the command line: objects for the new node, and a display.
+pub(crate) struct Supply<'a> {
+    pub(crate) lab: &'a Lab,
+    pub(crate) unit: &'a UnitId,
+    /// Where the unit is.
+    pub(crate) from: &'a Node,
+    /// Where it goes.
+    pub(crate) to: &'a Node,
+    pub(crate) display: Mutex<Display>,
+}
+
+impl Conductor for Supply<'_> {
+    fn objects(&mut self, programs: &[String], to: &NodeInfo) -> tranship_node::Result<Vec<Digest>> {
+        let mut digests = Vec::new();
+        for program in programs {
+            let elf = self.from.read_file(self.unit, program)?;
+            let made = object(self.lab, Path::new(program), elf, to.isa, &self.display);
+            let made = made.map_err(|why| NodeError::io(format!("translating {program}"), why))?;
+            send(self.to, &made, &self.display)?;
+            digests.push(made.digest);
+        }
+        Ok(digests)
+    }
+
+    fn watch(&mut self, report: &ProgressReport) {
+        if let Ok(display) = self.display.get_mut() {
+            display.show(report);
+        }
+    }
+}
+
+/// Have `object` in the node's store.
+pub(crate) fn send(node: &Node, object: &Object, display: &Mutex<Display>) -> tranship_node::Result<()> {
+    if node.missing_objects(std::slice::from_ref(&object.digest))?.is_empty() {
+        return Ok(());
+    }
+    let progress = Progress::default();
+    let sent = node.put_object(&object.digest, &object.path, &progress);
+    if let Ok(mut display) = display.lock() {
+        display.show(&progress.report());
+    }
+    sent
+}
+
+/// How `spec` is to run on `node`: natively if it can and is not to be `translated`, else with an object for its
+/// program, which is then in the node's store.
+pub(crate) fn how_to_run(
+    context: &Context,
+    node: &Node,
+    spec: &UnitSpec,
+    root: &Path,
+    translated: bool,
+) -> Result<Translation> {
+    let info = node.info()?;
+    let program = find_program(root, spec)?;
+    if program.isa == info.isa && !translated {
+        return Ok(Translation::Native);
+    }
+    let elf = node.read_file(&spec.id, &program.path)?;
+    let display = Mutex::new(context.progress());
+    let made = object(&context.lab, Path::new(&program.path), elf, info.isa, &display)?;
+    send(node, &made, &display)?;
+    Ok(Translation::Objects(vec![made.digest]))
+}

@@ -1,0 +1,160 @@
+//! What users see: results as text or JSON on standard output, progress and errors on standard error.
+
+use crate::error::{CliError, Result};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tranship_lab::Lab;
+use tranship_node::ProgressReport;
+
+/// Operations shorter than this show no progress.
+const SHORT: Duration = Duration::from_secs(2);
+/// How often progress is said again where lines cannot be rewritten.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// What every command needs.
+#[derive(Debug)]
+pub(crate) struct Context {
+    json: bool,
+    /// The nodes.
+    pub lab: Lab,
+}
+
+impl Context {
+    pub(crate) fn new(json: bool, state: Option<PathBuf>) -> Context {
+        Context { json, lab: Lab::new(state) }
+    }
+
+    /// Print a result: as JSON, or as `text` makes it.
+    pub(crate) fn print<T: Serialize>(&self, result: &T, text: impl FnOnce() -> String) -> Result<()> {
+        let line = match self.json {
+            true => serde_json::to_string_pretty(result).map_err(|why| CliError::io("writing JSON", why))?,
+            false => text(),
+        };
+        if !line.is_empty() {
+            println!("{}", line.trim_end());
+        }
+        Ok(())
+    }
+
+    /// Say what is being done, once.
+    pub(crate) fn say(&self, what: &str) {
+        if !self.json {
+            eprintln!("{what}");
+        }
+    }
+
+    /// Report an error.
+    pub(crate) fn fail(&self, error: &CliError) {
+        if self.json {
+            let report =
+                serde_json::json!({ "error": { "kind": error.kind(), "message": error.to_string() } });
+            println!("{report}");
+        }
+        eprintln!("tranship: {error}");
+    }
+
+    /// A display for a long operation.
+    pub(crate) fn progress(&self) -> Display {
+        Display::new(self.json)
+    }
+}
+
+/// Shows [`ProgressReport`]s: a bar on a terminal, a line now and then elsewhere, nothing if it is soon over.
+#[derive(Debug)]
+pub(crate) struct Display {
+    bar: ProgressBar,
+    is_bar: bool,
+    quiet: bool,
+    start: Instant,
+    phase: String,
+    last_line: Option<Instant>,
+}
+
+impl Display {
+    fn new(quiet: bool) -> Display {
+        let is_bar = stderr().is_terminal() && !quiet;
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let (start, phase) = (Instant::now(), String::new());
+        Display { bar, is_bar, quiet, start, phase, last_line: None }
+    }
+
+    /// Show how far it is.
+    pub(crate) fn show(&mut self, report: &ProgressReport) {
+        if self.quiet || self.start.elapsed() < SHORT {
+            return;
+        }
+        if report.phase != self.phase {
+            self.phase.clone_from(&report.phase);
+            self.bar.reset();
+            self.last_line = None;
+        }
+        if self.is_bar { self.draw(report) } else { self.line(report) }
+    }
+
+    fn draw(&mut self, report: &ProgressReport) {
+        let form = match report.total {
+            0 => "{msg} {spinner} {elapsed}",
+            _ => "{msg} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} left",
+        };
+        if let Ok(style) = ProgressStyle::with_template(form) {
+            self.bar.set_style(style.progress_chars("=> "));
+        }
+        self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        self.bar.set_message(report.phase.clone());
+        self.bar.set_length(report.total);
+        self.bar.set_position(report.done);
+    }
+
+    fn line(&mut self, report: &ProgressReport) {
+        if self.last_line.is_some_and(|last| last.elapsed() < LINE_EVERY) {
+            return;
+        }
+        self.last_line = Some(Instant::now());
+        match report.total {
+            0 => eprintln!("{}: {} s", report.phase, self.start.elapsed().as_secs()),
+            total => eprintln!("{}: {} of {}", report.phase, bytes(report.done), bytes(total)),
+        }
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// `1234567` as `1.2 MB`.
+pub(crate) fn bytes(count: u64) -> String {
+    match count {
+        0..1_000 => format!("{count} B"),
+        1_000..1_000_000 => format!("{:.1} kB", count as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", count as f64 / 1e6),
+        _ => format!("{:.2} GB", count as f64 / 1e9),
+    }
+}
+
+/// Microseconds as `12.3 ms` or `4.56 s`.
+pub(crate) fn time(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{:.2} ms", micros as f64 / 1e3),
+        1_000..1_000_000 => format!("{:.1} ms", micros as f64 / 1e3),
+        _ => format!("{:.2} s", micros as f64 / 1e6),
+    }
+}
+
+/// Rows under a heading, in columns as wide as they need.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}

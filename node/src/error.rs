@@ -1,0 +1,206 @@
+//! What can go wrong between a client, a node and a unit. Errors travel over the wire, so they are plain data.
+
+use crate::record::UnitId;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::Path;
+
+/// Why an operation on a node failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum NodeError {
+    /// A system call failed.
+    Io {
+        /// What was done, to what.
+        doing: String,
+        /// What the system said.
+        why: String,
+    },
+    /// No agent answers at an address.
+    Unreachable {
+        /// The address.
+        address: String,
+        /// What the system said.
+        why: String,
+    },
+    /// The other side closed the connection in the middle of something.
+    Closed,
+    /// The other side said nothing for too long.
+    Silent {
+        /// For how long, in seconds.
+        seconds: u64,
+    },
+    /// The other side speaks another version of the protocol.
+    Version {
+        /// Its version.
+        theirs: u32,
+        /// Our version.
+        ours: u32,
+    },
+    /// The token was not the node's.
+    Token,
+    /// A message that makes no sense here, or is larger than allowed.
+    Protocol {
+        /// What was wrong with it.
+        what: String,
+    },
+    /// The client went away in the middle of a long operation.
+    Cancelled,
+    /// No such unit on the node.
+    NoUnit {
+        /// What was asked for.
+        unit: UnitId,
+    },
+    /// A unit of that id is there already.
+    UnitExists {
+        /// Its id.
+        unit: UnitId,
+    },
+    /// The unit is in a state in which the operation makes no sense.
+    WrongState {
+        /// Its id.
+        unit: UnitId,
+        /// Its state in a word or two.
+        state: String,
+        /// What it would have to be.
+        wanted: String,
+    },
+    /// The unit's root has no such program, or it is no ELF file.
+    NoProgram {
+        /// The program as asked for.
+        program: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A node lacks something that the operation needs.
+    Missing {
+        /// What.
+        what: String,
+        /// How to get it.
+        remedy: String,
+    },
+    /// A path from outside that would leave the directory it belongs in.
+    BadPath {
+        /// The path.
+        path: String,
+    },
+    /// What arrived has another digest than announced.
+    Digest {
+        /// As announced.
+        expected: String,
+        /// As arrived.
+        found: String,
+    },
+    /// The disk of the node has not enough room.
+    NoSpace {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes free.
+        free: u64,
+    },
+    /// Threads did not reach a safepoint in time.
+    NotQuiet {
+        /// Threads that ran on.
+        threads: Vec<u32>,
+        /// How long they had, in milliseconds.
+        waited_ms: u64,
+    },
+    /// CRIU failed.
+    Criu {
+        /// `dump` or `restore`.
+        action: String,
+        /// The errors in its log.
+        errors: String,
+    },
+    /// The image set could not be recoded.
+    Recode {
+        /// Why.
+        why: String,
+    },
+    /// The unit's supervisor is gone, so the unit is lost.
+    Lost {
+        /// The unit.
+        unit: UnitId,
+    },
+    /// The new node was told to go on but never confirmed it. The original is held, neither running nor lost.
+    InDoubt {
+        /// The unit.
+        unit: UnitId,
+        /// What was seen of the new node last.
+        why: String,
+    },
+}
+
+/// Result of everything here.
+pub type Result<T> = std::result::Result<T, NodeError>;
+
+impl NodeError {
+    /// `doing` failed as `why` says.
+    pub fn io(doing: impl Into<String>, why: impl fmt::Display) -> NodeError {
+        NodeError::Io { doing: doing.into(), why: why.to_string() }
+    }
+
+    /// For `map_err` after a file operation: "`doing` `path`: why".
+    pub fn at<E: fmt::Display>(doing: &str, path: &Path) -> impl FnOnce(E) -> NodeError {
+        let doing = format!("{doing} {}", path.display());
+        move |why| NodeError::io(doing, why)
+    }
+
+    pub(crate) fn protocol(what: impl Into<String>) -> NodeError {
+        NodeError::Protocol { what: what.into() }
+    }
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NodeError::Io { doing, why } => write!(f, "{doing}: {why}"),
+            NodeError::Unreachable { address, why } => {
+                write!(f, "no node agent answers at {address} ({why}); see `tranship lab status`")
+            }
+            NodeError::Closed => write!(f, "the node closed the connection; was it stopped?"),
+            NodeError::Silent { seconds } => write!(f, "the node said nothing for {seconds} s; is it alive?"),
+            NodeError::Version { theirs, ours } => write!(
+                f,
+                "the node speaks protocol version {theirs}, this program {ours}; install the same version on both"
+            ),
+            NodeError::Token => {
+                write!(f, "the node refused the token; is it of another lab? see `tranship lab status`")
+            }
+            NodeError::Protocol { what } => write!(f, "unexpected message: {what}"),
+            NodeError::Cancelled => write!(f, "cancelled: the client went away"),
+            NodeError::NoUnit { unit } => write!(f, "no unit {unit}; see `tranship ps`"),
+            NodeError::UnitExists { unit } => write!(f, "the node has a unit {unit} already"),
+            NodeError::WrongState { unit, state, wanted } => {
+                write!(f, "unit {unit} is {state}, it has to be {wanted}")
+            }
+            NodeError::NoProgram { program, why } => write!(f, "cannot run {program}: {why}"),
+            NodeError::Missing { what, remedy } => write!(f, "{what} is missing on the node; {remedy}"),
+            NodeError::BadPath { path } => write!(f, "the path {path:?} leaves its directory"),
+            NodeError::Digest { expected, found } => {
+                write!(f, "what arrived has digest {found}, announced was {expected}; send it again")
+            }
+            NodeError::NoSpace { needed, free } => {
+                write!(f, "the node's disk has {free} bytes free, {needed} are needed")
+            }
+            NodeError::NotQuiet { threads, waited_ms } => {
+                write!(
+                    f,
+                    "threads {threads:?} reached no safepoint in {waited_ms} ms; the unit runs on, try again"
+                )
+            }
+            NodeError::Criu { action, errors } => write!(f, "criu {action} failed: {errors}"),
+            NodeError::Recode { why } => write!(f, "{why}"),
+            NodeError::Lost { unit } => {
+                write!(f, "unit {unit} is lost: its supervisor died; remove it with `tranship rm`")
+            }
+            NodeError::InDoubt { unit, why } => write!(
+                f,
+                "the new node was told to go on with {unit} but did not confirm it ({why}). The original is held, not \
+                 lost: if the new node is dead, let it go on with `tranship resume {unit}`"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NodeError {}

@@ -1,0 +1,20 @@
+//! Nodes: the agent that runs units, freezes and dumps them, sends and restores them; and the client for it.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
+
+pub mod agent;
+pub mod baseline;
+pub mod boot;
+pub mod client;
+mod error;
+pub mod migrate;
+mod progress;
+pub mod protocol;
+mod record;
+mod serve;
+pub mod tree;
+pub mod unit;
+
+pub use error::{NodeError, Result};
+pub use progress::{Progress, ProgressReport};
+pub use record::{ExitStatus, Isa, Mode, UnitId, UnitRecord, UnitSpec, UnitState};

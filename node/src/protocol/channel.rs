@@ -1,0 +1,296 @@
+//! Frames over a socket: `u32` length of a JSON message, `u64` length of a raw body, the message, the body. All
+//! little-endian. A body is read by whoever expects one, in one piece or as a stream.
+
+use super::{CONNECT, MAX_BODY, MAX_MESSAGE, Reply, SILENCE};
+use crate::error::{NodeError, Result};
+use crate::progress::{Progress, ProgressReport};
+use rustix::net::sockopt::{self, Timeout};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// Bytes moved at a time.
+const CHUNK: usize = 1 << 20;
+
+/// A message that came in, with the length of the body that follows and has to be read next.
+#[derive(Debug)]
+pub struct Frame<T> {
+    /// The message.
+    pub message: T,
+    /// Length of its body in bytes.
+    pub body: u64,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Channel {
+    socket: File,
+}
+
+impl Channel {
+    /// Connect to an agent; `address` is `host:port`.
+    pub fn connect(address: &str) -> Result<Channel> {
+        let unreachable =
+            |why: io::Error| NodeError::Unreachable { address: address.to_owned(), why: why.to_string() };
+        let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
+        for candidate in address.to_socket_addrs().map_err(unreachable)? {
+            match TcpStream::connect_timeout(&candidate, CONNECT) {
+                Ok(stream) => return Channel::over_tcp(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(unreachable(last))
+    }
+
+    /// Connect to a supervisor.
+    pub fn connect_local(path: &Path) -> Result<Channel> {
+        let stream = UnixStream::connect(path).map_err(NodeError::at("connecting to", path))?;
+        Channel::over(stream.into())
+    }
+
+    /// Talk over an accepted TCP connection.
+    pub fn over_tcp(stream: TcpStream) -> Result<Channel> {
+        let set_up = || -> io::Result<()> {
+            stream.set_nodelay(true)?;
+            sockopt::set_socket_keepalive(&stream, true)?;
+            sockopt::set_tcp_keepidle(&stream, Duration::from_secs(5))?;
+            sockopt::set_tcp_keepintvl(&stream, Duration::from_secs(5))?;
+            sockopt::set_tcp_keepcnt(&stream, 3)?;
+            Ok(())
+        };
+        set_up().map_err(|why| NodeError::io("setting up the connection", why))?;
+        Channel::over(stream.into())
+    }
+
+    /// Talk over any connected stream socket.
+    pub fn over(socket: OwnedFd) -> Result<Channel> {
+        let channel = Channel { socket: File::from(socket) };
+        channel.patience(Some(SILENCE))?;
+        Ok(channel)
+    }
+
+    /// How long to wait for the other side, reading or writing; `None` is forever.
+    pub fn patience(&self, limit: Option<Duration>) -> Result<()> {
+        for direction in [Timeout::Recv, Timeout::Send] {
+            sockopt::set_socket_timeout(&self.socket, direction, limit)
+                .map_err(|why| NodeError::io("setting a time limit", why))?;
+        }
+        Ok(())
+    }
+
+    /// How long to wait for the next frame; `None` is forever.
+    pub fn wait_for_frames(&self, limit: Option<Duration>) -> Result<()> {
+        sockopt::set_socket_timeout(&self.socket, Timeout::Recv, limit)
+            .map_err(|why| NodeError::io("setting a time limit", why))
+    }
+
+    /// The socket itself, to relay it.
+    pub fn into_socket(self) -> File {
+        self.socket
+    }
+
+    /// Send a message without a body.
+    pub fn send<T: Serialize>(&mut self, message: &T) -> Result<()> {
+        self.send_with_body(message, &[])
+    }
+
+    /// Send a message and a body.
+    pub fn send_with_body<T: Serialize>(&mut self, message: &T, body: &[u8]) -> Result<()> {
+        let mut frame = header(message, body.len() as u64)?;
+        frame.extend_from_slice(body);
+        self.socket.write_all(&frame).map_err(broken)
+    }
+
+    /// Send a message and `length` bytes of `from`. Bytes that `from` no longer has (a file that shrank) are sent
+    /// as zeros; returns how many it had.
+    pub fn send_with_stream<T: Serialize>(
+        &mut self,
+        message: &T,
+        length: u64,
+        from: &mut dyn Read,
+        progress: &Progress,
+    ) -> Result<u64> {
+        self.socket.write_all(&header(message, length)?).map_err(broken)?;
+        let mut had = 0;
+        let mut left = length;
+        let mut chunk = vec![0; CHUNK.min(length as usize)];
+        while left > 0 {
+            progress.check()?;
+            let want = left.min(CHUNK as u64) as usize;
+            let got = fill(from, &mut chunk[..want])?;
+            chunk[got..want].fill(0);
+            self.socket.write_all(&chunk[..want]).map_err(broken)?;
+            had += got as u64;
+            left -= want as u64;
+            progress.add(want as u64);
+        }
+        Ok(had)
+    }
+
+    /// The next message; `None` if the other side closed the connection between frames.
+    pub fn receive_or_end<T: DeserializeOwned>(&mut self) -> Result<Option<Frame<T>>> {
+        let mut lengths = [0; 12];
+        match self.socket.read(&mut lengths).map_err(broken)? {
+            0 => return Ok(None),
+            n => self.socket.read_exact(&mut lengths[n..]).map_err(broken)?,
+        }
+        let [a, b, c, d, body @ ..] = lengths;
+        let length = u32::from_le_bytes([a, b, c, d]);
+        let body = u64::from_le_bytes(body);
+        if length > MAX_MESSAGE {
+            return Err(NodeError::protocol(format!("a message of {length} bytes (limit {MAX_MESSAGE})")));
+        }
+        let mut text = vec![0; length as usize];
+        self.socket.read_exact(&mut text).map_err(broken)?;
+        let message = serde_json::from_slice(&text).map_err(|why| NodeError::protocol(why.to_string()))?;
+        Ok(Some(Frame { message, body }))
+    }
+
+    /// The next message.
+    pub fn receive<T: DeserializeOwned>(&mut self) -> Result<Frame<T>> {
+        self.receive_or_end()?.ok_or(NodeError::Closed)
+    }
+
+    /// The answer to what was sent, with the length of its body; `watch` sees the progress until then.
+    pub fn answer_with_body<T: DeserializeOwned>(
+        &mut self,
+        watch: &mut dyn FnMut(&ProgressReport),
+    ) -> Result<Frame<T>> {
+        loop {
+            let frame = self.receive::<Reply>()?;
+            match frame.message {
+                Reply::Progress(report) => watch(&report),
+                Reply::Error(error) => return Err(error),
+                Reply::Done(value) => {
+                    let answer = serde_json::from_value(value);
+                    let message = answer.map_err(|why| NodeError::protocol(why.to_string()))?;
+                    return Ok(Frame { message, body: frame.body });
+                }
+            }
+        }
+    }
+
+    /// The answer to what was sent.
+    pub fn answer<T: DeserializeOwned>(&mut self, watch: &mut dyn FnMut(&ProgressReport)) -> Result<T> {
+        Ok(self.answer_with_body(watch)?.message)
+    }
+
+    /// A body of the announced length, whole.
+    pub fn read_body(&mut self, length: u64) -> Result<Vec<u8>> {
+        if length > MAX_BODY {
+            return Err(NodeError::protocol(format!("a body of {length} bytes (limit {MAX_BODY})")));
+        }
+        let mut body = vec![0; length as usize];
+        self.socket.read_exact(&mut body).map_err(broken)?;
+        Ok(body)
+    }
+
+    /// A body of the announced length into `to`.
+    pub fn copy_body(&mut self, length: u64, to: &mut dyn Write, progress: &Progress) -> Result<()> {
+        let mut left = length;
+        let mut chunk = vec![0; CHUNK.min(length as usize)];
+        while left > 0 {
+            progress.check()?;
+            let want = left.min(CHUNK as u64) as usize;
+            let got = self.socket.read(&mut chunk[..want]).map_err(broken)?;
+            if got == 0 {
+                return Err(NodeError::Closed);
+            }
+            to.write_all(&chunk[..got]).map_err(|why| NodeError::io("writing what arrived", why))?;
+            left -= got as u64;
+            progress.add(got as u64);
+        }
+        Ok(())
+    }
+}
+
+fn header<T: Serialize>(message: &T, body: u64) -> Result<Vec<u8>> {
+    let text = serde_json::to_vec(message).map_err(|why| NodeError::protocol(why.to_string()))?;
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    if length > MAX_MESSAGE {
+        return Err(NodeError::protocol(format!("a message of {length} bytes (limit {MAX_MESSAGE})")));
+    }
+    let mut frame = Vec::with_capacity(12 + text.len());
+    frame.extend_from_slice(&length.to_le_bytes());
+    frame.extend_from_slice(&body.to_le_bytes());
+    frame.extend_from_slice(&text);
+    Ok(frame)
+}
+
+/// As much of `chunk` as `from` still has.
+fn fill(from: &mut dyn Read, chunk: &mut [u8]) -> Result<usize> {
+    let mut got = 0;
+    while got < chunk.len() {
+        match from.read(&mut chunk[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(why) if why.kind() == ErrorKind::Interrupted => {}
+            Err(why) => return Err(NodeError::io("reading what is to be sent", why)),
+        }
+    }
+    Ok(got)
+}
+
+/// What a failed read or write of a socket means.
+fn broken(why: io::Error) -> NodeError {
+    match why.kind() {
+        ErrorKind::UnexpectedEof
+        | ErrorKind::BrokenPipe
+        | ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted => NodeError::Closed,
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => NodeError::Silent { seconds: SILENCE.as_secs() },
+        _ => NodeError::io("talking to the node", why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Channel, File) {
+        let (a, b) = UnixStream::pair().unwrap();
+        (Channel::over(a.into()).unwrap(), File::from(OwnedFd::from(b)))
+    }
+
+    #[test]
+    fn a_frame_arrives_as_sent() {
+        let (mut here, there) = pair();
+        let mut there = Channel::over(there.into()).unwrap();
+        there.send_with_body(&"hello", b"body").unwrap();
+        let frame: Frame<String> = here.receive().unwrap();
+        assert_eq!((frame.message.as_str(), frame.body), ("hello", 4));
+        assert_eq!(here.read_body(frame.body).unwrap(), b"body");
+        drop(there);
+        assert!(here.receive_or_end::<String>().unwrap().is_none());
+    }
+
+    #[test]
+    fn an_oversized_message_is_refused_before_it_is_read() {
+        let (mut here, mut there) = pair();
+        there.write_all(&[0xff; 12]).unwrap();
+        assert!(matches!(here.receive::<String>(), Err(NodeError::Protocol { .. })));
+    }
+
+    #[test]
+    fn a_cut_in_mid_frame_is_closed_not_end() {
+        let (mut here, mut there) = pair();
+        there.write_all(&[5, 0, 0, 0, 0, 0]).unwrap();
+        drop(there);
+        assert_eq!(here.receive_or_end::<String>().unwrap_err(), NodeError::Closed);
+    }
+
+    #[test]
+    fn a_file_that_shrank_is_padded() {
+        let (mut here, there) = pair();
+        let mut there = Channel::over(there.into()).unwrap();
+        let had = there.send_with_stream(&(), 6, &mut &b"abc"[..], &Progress::default()).unwrap();
+        let frame: Frame<()> = here.receive().unwrap();
+        assert_eq!((had, here.read_body(frame.body).unwrap().as_slice()), (3, &b"abc\0\0\0"[..]));
+    }
+}

@@ -1,0 +1,342 @@
+//! The messages.
+
+use crate::error::{NodeError, Result};
+use crate::progress::ProgressReport;
+use crate::record::{ExitStatus, Isa, UnitId, UnitRecord, UnitSpec};
+use serde::{Deserialize, Serialize};
+
+/// First message of a connection.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`super::VERSION`].
+    pub protocol: u32,
+    /// The node's token.
+    pub token: String,
+}
+
+/// Answer to [`Hello`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Welcome {
+    /// Come in.
+    Welcome,
+    /// Refused.
+    Refused(NodeError),
+}
+
+/// Answers to a request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reply {
+    /// Still at it.
+    Progress(ProgressReport),
+    /// Done; what a request's answer is, see there.
+    Done(serde_json::Value),
+    /// It failed.
+    Error(NodeError),
+}
+
+impl Reply {
+    /// `Done` with `answer`.
+    pub fn done<T: Serialize>(answer: &T) -> Result<Reply> {
+        serde_json::to_value(answer).map(Reply::Done).map_err(|why| NodeError::protocol(why.to_string()))
+    }
+}
+
+/// SHA-256 of an object's bytes, in hexadecimal.
+pub type Digest = String;
+
+/// Where another agent listens, as seen from the node that is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// The node's name, for messages.
+    pub name: String,
+    /// `host:port`.
+    pub address: String,
+    /// Its token.
+    pub token: String,
+}
+
+/// Standard streams that a unit writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Output {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+impl Output {
+    /// Both.
+    pub const ALL: [Output; 2] = [Output::Stdout, Output::Stderr];
+
+    /// Name of its log in the unit's directory.
+    pub fn log(self) -> &'static str {
+        match self {
+            Output::Stdout => "stdout.log",
+            Output::Stderr => "stderr.log",
+        }
+    }
+}
+
+/// What an agent is asked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// [`NodeInfo`].
+    Info,
+    /// `Vec<`[`UnitStatus`]`>`.
+    List,
+    /// One [`UnitStatus`].
+    Status(UnitId),
+    /// Make a unit with an empty root. Answer: nothing.
+    Create(UnitSpec),
+    /// Receive the unit's root: the sender goes on with [`TreeMessage`]s. Answer: [`Received`].
+    Tree(UnitId),
+    /// Start the unit; its objects are in the store. Answer: its [`UnitRecord`].
+    Start {
+        /// Which.
+        unit: UnitId,
+        /// How.
+        how: Translation,
+    },
+    /// Make ready for a unit that comes from another node. The connection is then a tunnel to its supervisor, and
+    /// the unit is removed again if it closes before [`UnitRequest::Go`]. Answer: nothing.
+    Expect(UnitRecord),
+    /// Receive checkpoint images and output logs of an expected unit: the sender goes on with [`ImageMessage`]s.
+    /// Answer: [`Received`].
+    Images(UnitId),
+    /// The connection becomes a tunnel to the unit's supervisor: [`UnitRequest`]s from here on. Answer: nothing.
+    Attach(UnitId),
+    /// Output from an offset on: the answer is a list of lengths in [`OutputChunk`] and the bytes as body. Waits up to
+    /// half a second for more.
+    Output {
+        /// Which unit.
+        unit: UnitId,
+        /// Offsets already seen: standard output, standard error.
+        from: [u64; 2],
+    },
+    /// Send a signal to the unit's first process. Answer: nothing.
+    Signal {
+        /// Which unit.
+        unit: UnitId,
+        /// Signal number.
+        signal: i32,
+    },
+    /// Remove a unit that is not running, with everything it left. Answer: nothing.
+    Remove(UnitId),
+    /// A file in the unit's root, as body. Answer: nothing.
+    ReadFile {
+        /// Which unit.
+        unit: UnitId,
+        /// Path in its root.
+        path: String,
+    },
+    /// Which of these objects are not in the store. Answer: `Vec<Digest>`.
+    MissingObjects(Vec<Digest>),
+    /// An object (the body) for the store. Answer: nothing.
+    PutObject(Digest),
+    /// End every unit and the agent. Answer: nothing.
+    Shutdown,
+}
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeInfo {
+    /// Its machine.
+    pub isa: Isa,
+    /// Kernel release.
+    pub kernel: String,
+    /// CRIU's version.
+    pub criu: String,
+    /// Whether it has the runtime for translated units.
+    pub runtime: bool,
+    /// Bytes free for units.
+    pub disk_free: u64,
+    /// Processors.
+    pub processors: usize,
+}
+
+/// A unit, as `tranship ps` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitStatus {
+    /// What is recorded of it.
+    #[serde(flatten)]
+    pub record: UnitRecord,
+    /// CPU time of its first process, in milliseconds.
+    pub cpu_ms: u64,
+    /// Resident memory of its first process, in bytes.
+    pub resident: u64,
+    /// Regular files that its first process has open.
+    pub files: Vec<OpenFile>,
+}
+
+/// An open regular file of a unit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenFile {
+    /// Path in the unit's root.
+    pub path: String,
+    /// Where the next read or write is.
+    pub offset: u64,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// Answer to [`Request::Output`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OutputChunk {
+    /// How many bytes of the body are standard output; the rest is standard error.
+    pub stdout: u64,
+    /// Where the unit is gone to: go on there, with the same offsets.
+    pub moved: Option<String>,
+    /// The unit ended, and this is all of its output.
+    pub ended: Option<ExitStatus>,
+    /// The unit is lost.
+    pub lost: bool,
+}
+
+/// How a unit is to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Translation {
+    /// Natively.
+    Native,
+    /// Translated, with these objects of the store.
+    Objects(Vec<Digest>),
+}
+
+/// What a receiver got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Received {
+    /// Files, directories and links that had changed.
+    pub entries: u64,
+    /// Bytes of file contents.
+    pub bytes: u64,
+}
+
+/// What a unit's supervisor is asked, through a tunnel.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnitRequest {
+    /// Start the program. Answer: the [`UnitRecord`].
+    Start(Translation),
+    /// ELF files that the unit executes. Answer: `Vec<String>` of paths in its root.
+    Programs,
+    /// Bring the peer's copy of the root up to date. Answer: [`Received`].
+    SendTree(Peer),
+    /// Freeze and dump to a canonical checkpoint. From here on the unit is frozen until [`UnitRequest::Commit`];
+    /// closing the connection lets it go on. Answer: [`CheckpointReport`].
+    Checkpoint {
+        /// The unit goes on by itself after this many seconds.
+        lease_seconds: u64,
+    },
+    /// Send the checkpoint and the output logs. Answer: [`Received`].
+    SendImages(Peer),
+    /// The peer is about to be told to go on: from here on only [`UnitRequest::Commit`] and
+    /// [`UnitRequest::Abort`] end the freeze, a closed connection does not. Answer: nothing.
+    Hold,
+    /// The peer has the unit: end it here. Answer: nothing.
+    Commit {
+        /// Name of the new node.
+        to: String,
+    },
+    /// Let the unit go on here. Answer: nothing.
+    Abort,
+    /// Recode and restore the checkpoint that arrived, up to the point where only going on is left. Answer:
+    /// [`RestoreReport`].
+    Restore(Translation),
+    /// Go on. Answer: the [`UnitRecord`].
+    Go,
+}
+
+/// Times of a checkpoint, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointReport {
+    /// Until all threads were parked.
+    pub quiesce_us: u64,
+    /// CRIU.
+    pub dump_us: u64,
+    /// To the canonical form.
+    pub recode_us: u64,
+    /// How long the unit has been stopped, all in all.
+    pub frozen_us: u64,
+    /// Times that the dump was repeated, because a thread was where it cannot be dumped.
+    pub retries: u32,
+}
+
+/// Times of a restore, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoreReport {
+    /// From the canonical form.
+    pub recode_us: u64,
+    /// CRIU.
+    pub restore_us: u64,
+}
+
+/// Kinds of entries in a root.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EntryKind {
+    /// Directory.
+    Directory,
+    /// Regular file of this many bytes.
+    File(u64),
+    /// Symbolic link to this.
+    Link(String),
+    /// Named pipe.
+    Fifo,
+}
+
+/// An entry of a root.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Path in the root, without leading slash; parents come first.
+    pub path: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Permission bits.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Last modification: seconds and nanoseconds.
+    pub modified: (i64, u32),
+}
+
+/// What the sender of a root says after [`Request::Tree`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TreeMessage {
+    /// A part of the list of entries. The receiver answers with [`Wanted`].
+    Entries(Vec<Entry>),
+    /// Contents of the file at this index of the last part, as body.
+    File {
+        /// Index in the part.
+        index: u32,
+        /// Last modification, as of these contents.
+        modified: (i64, u32),
+    },
+    /// That was all: remove what was not listed.
+    End,
+}
+
+/// The receiver's answer to a part of the list: indices of files whose contents it wants.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Wanted(pub Vec<u32>);
+
+/// What the sender of a checkpoint says after [`Request::Images`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImageMessage {
+    /// An image file, its contents as body.
+    Image(String),
+    /// Bytes of an output log, from the receiver's length on, as body.
+    Log {
+        /// Which.
+        output: Output,
+    },
+    /// That was all. The record says which pipes the images mention.
+    End(Box<UnitRecord>),
+}
