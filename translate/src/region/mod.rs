@@ -1,6 +1,8 @@
 //! Regions, the units of translation: what discovery hands to the lifter. All addresses are guest
 //! addresses as linked, without load bias.
 
+mod text;
+
 use std::collections::{BTreeMap, BTreeSet};
 use tranship_isa::x86_64::Flag;
 
@@ -200,6 +202,11 @@ pub struct RegisterSet {
 impl RegisterSet {
     /// Every register.
     pub const ALL: RegisterSet = RegisterSet { gpr: u16::MAX, vec: u32::MAX, x87: true, opmask: true };
+
+    /// One general register.
+    pub const fn gpr(number: u8) -> RegisterSet {
+        RegisterSet { gpr: 1 << (number & 15), vec: 0, x87: false, opmask: false }
+    }
 
     /// What is in either.
     #[must_use]
