@@ -9,6 +9,9 @@ export PATH := /usr/bin:/bin:/usr/sbin:/sbin:$(PATH)
 setup: ## install missing Debian packages and fetch crates
 	@setup/install
 
+blobs: setup ## build the in-process runtime for every host (dist/runtime-*)
+	@runtime/build-blobs --locked
+
 build: setup blobs ## build the command line (target/release/tranship)
 	cargo build --release --workspace --bins
 

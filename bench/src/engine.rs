@@ -1,8 +1,14 @@
 //! The ways to run an x86-64 program that are compared.
 
 use crate::error::Error;
+use crate::fresh::is_newer;
 use crate::measure;
 use crate::program::Built;
+use crate::top;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 /// One column of the table.
@@ -10,19 +16,26 @@ use std::process::Command;
 pub(crate) enum Engine {
     /// The CPU.
     Native,
+    /// Tranship, as on a foreign node: translated beforehand, run by the runtime.
+    Tranship,
     /// qemu-user of the distribution.
     Qemu,
 }
 
 /// What an engine has done once for a program.
+#[derive(Default)]
 pub(crate) struct Preparation {
+    /// The translated object.
+    object: Option<File>,
     /// CPU seconds that it took; `None` where there is nothing to prepare.
     pub(crate) cpu_seconds: Option<f64>,
 }
 
 /// The engines in the order in which they run; native is first.
 pub(crate) fn all(qemu: bool) -> Vec<Engine> {
-    if qemu { vec![Engine::Native, Engine::Qemu] } else { vec![Engine::Native] }
+    let mut engines = vec![Engine::Native, Engine::Tranship];
+    engines.extend(qemu.then_some(Engine::Qemu));
+    engines
 }
 
 impl Engine {
@@ -30,22 +43,31 @@ impl Engine {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Engine::Native => "native",
+            Engine::Tranship => "translated",
             Engine::Qemu => "qemu-user",
         }
     }
 
     /// What is done once for a program, and not counted in its time.
-    pub(crate) fn prepare(self, _program: &Built) -> Result<Preparation, Error> {
-        Ok(Preparation { cpu_seconds: None })
+    pub(crate) fn prepare(self, program: &Built) -> Result<Preparation, Error> {
+        match self {
+            Engine::Native | Engine::Qemu => Ok(Preparation::default()),
+            Engine::Tranship => translate(program),
+        }
     }
 
     /// The command that runs the program.
-    pub(crate) fn command(self, program: &Built, _preparation: &Preparation) -> Command {
+    pub(crate) fn command(self, program: &Built, preparation: &Preparation) -> Command {
         let mut command = match self {
             Engine::Native => Command::new(&program.path),
-            Engine::Qemu => {
-                let mut command = Command::new("qemu-x86_64-static");
-                command.arg(&program.path);
+            Engine::Qemu => under("qemu-x86_64-static", program),
+            Engine::Tranship => {
+                let mut command = Command::new(top().join("dist/runtime-x86_64"));
+                if let Some(object) = &preparation.object {
+                    command.arg("--object").arg(object.as_raw_fd().to_string());
+                    inherit(&mut command, object);
+                }
+                command.arg("--").arg(&program.path);
                 command
             }
         };
@@ -55,13 +77,56 @@ impl Engine {
 
     /// Its version, for the page.
     pub(crate) fn version(self) -> Result<String, Error> {
-        match self {
-            Engine::Native => measure::output_of("gcc", &["--version"]).map(first_line),
-            Engine::Qemu => measure::output_of("qemu-x86_64-static", &["--version"]).map(first_line),
-        }
+        let text = match self {
+            Engine::Native => measure::output_of("gcc", &["--version"]),
+            Engine::Tranship => measure::output_of("git", &["describe", "--always", "--dirty"]),
+            Engine::Qemu => measure::output_of("qemu-x86_64-static", &["--version"]),
+        }?;
+        Ok(text.lines().next().unwrap_or_default().to_owned())
     }
 }
 
-fn first_line(text: String) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
+fn under(emulator: &str, program: &Built) -> Command {
+    let mut command = Command::new(emulator);
+    command.arg(&program.path);
+    command
+}
+
+/// Lets the child keep `file` open under its number.
+fn inherit(command: &mut Command, file: &File) {
+    let fd = file.as_raw_fd();
+    let keep = move || {
+        // SAFETY: fcntl with F_SETFD touches no memory.
+        match unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure makes one system call, which is allowed between fork and exec.
+    unsafe { command.pre_exec(keep) };
+}
+
+/// The program's object, kept from the last time if neither the program nor the translator is newer.
+fn translate(program: &Built) -> Result<Preparation, Error> {
+    let translator = top().join("target/release/tranship");
+    let object = program.path.with_extension("object");
+    let seconds = program.path.with_extension("seconds");
+    if !is_newer(&seconds, &[&program.path, &translator, &object]) {
+        eprintln!("translating {}", program.path.display());
+        let mut compile = Command::new(&translator);
+        compile.arg("compile").arg(&program.path).arg("-o").arg(&object);
+        let took = measure::tool(compile)?;
+        write(&seconds, &took.to_string())?;
+    }
+    let cpu_seconds = read(&seconds)?.trim().parse().ok();
+    let object = File::open(&object).map_err(|e| Error::File { path: object, source: e })?;
+    Ok(Preparation { object: Some(object), cpu_seconds })
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).map_err(|e| Error::File { path: path.to_owned(), source: e })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    std::fs::write(path, text).map_err(|e| Error::File { path: path.to_owned(), source: e })
 }

@@ -6,6 +6,7 @@
 
 mod engine;
 mod error;
+mod fresh;
 mod measure;
 mod program;
 mod report;

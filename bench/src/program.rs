@@ -1,9 +1,10 @@
 //! The programs: C sources in `programs/`, built static with `gcc -O2` as a distribution would.
 
 use crate::error::Error;
+use crate::fresh::is_newer;
 use crate::measure;
 use crate::top;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// A program whose speed is measured. It prints a checksum of what it did.
@@ -58,23 +59,26 @@ pub(crate) struct Built {
 }
 
 impl Program {
-    /// Compiles and links it into `target/bench/`.
+    /// Compiles and links it into `target/bench/`, unless what is there has not aged.
     pub(crate) fn build(&self) -> Result<Built, Error> {
         let sources = top().join("bench/programs");
-        let folder = folder()?;
-        let path = folder.join(self.name);
-        let mut gcc = Command::new("gcc");
-        gcc.args(["-O2", "-static", "-w", "-I/usr/include/lua5.4", "-o"]).arg(&path);
-        gcc.arg(sources.join(self.name).with_extension("c"));
-        gcc.args(self.libraries.iter().map(|library| format!("-l{library}")));
-        measure::tool(gcc)?;
+        let source = sources.join(self.name).with_extension("c");
+        let path = folder()?.join(self.name);
+        if !is_newer(&path, &[&source, &sources.join("random.h")]) {
+            let mut gcc = Command::new("gcc");
+            gcc.args(["-O2", "-static", "-w", "-I/usr/include/lua5.4", "-o"]).arg(&path).arg(&source);
+            gcc.args(self.libraries.iter().map(|library| format!("-l{library}")));
+            measure::tool(gcc)?;
+        }
         Ok(Built { path, arguments: self.script.iter().map(|script| sources.join(script)).collect() })
     }
 }
 
 /// Where executables and translated objects go.
-pub(crate) fn folder() -> Result<PathBuf, Error> {
-    let folder: &Path = &top().join("target/bench");
-    std::fs::create_dir_all(folder).map_err(|e| Error::File { path: folder.to_owned(), source: e })?;
-    Ok(folder.to_owned())
+fn folder() -> Result<PathBuf, Error> {
+    let folder = top().join("target/bench");
+    match std::fs::create_dir_all(&folder) {
+        Ok(()) => Ok(folder),
+        Err(source) => Err(Error::File { path: folder, source }),
+    }
 }

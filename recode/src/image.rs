@@ -12,13 +12,13 @@ use std::ops::Range;
 /// Where an image's bytes come from.
 pub trait Source {
     /// Length in bytes.
-    fn len(&self) -> u64;
+    fn length(&self) -> u64;
     /// Fill `buffer` from `offset` on.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()>;
 }
 
 impl Source for &[u8] {
-    fn len(&self) -> u64 {
+    fn length(&self) -> u64 {
         <[u8]>::len(self) as u64
     }
 
@@ -81,7 +81,7 @@ impl Image {
     /// The image's bytes, those outside messages copied from `source`, which it was decoded from.
     pub fn encode(&self, source: &dyn Source) -> std::io::Result<Vec<u8>> {
         if matches!(self.of.layout, Layout::Raw) {
-            let mut bytes = vec![0; source.len() as usize];
+            let mut bytes = vec![0; source.length() as usize];
             source.read_at(0, &mut bytes)?;
             return Ok(bytes);
         }
@@ -179,7 +179,7 @@ struct Reader<'s> {
 
 impl Reader<'_> {
     fn at_end(&self) -> bool {
-        self.at == self.source.len()
+        self.at == self.source.length()
     }
 
     fn damaged(&self, what: impl Into<String>) -> RecodeError {
@@ -188,9 +188,9 @@ impl Reader<'_> {
 
     /// Step over `bytes` bytes, which must be there.
     fn skip(&mut self, bytes: u64) -> Result<Range<u64>> {
-        let end = self.at.checked_add(bytes).filter(|end| *end <= self.source.len());
+        let end = self.at.checked_add(bytes).filter(|end| *end <= self.source.length());
         let end = end.ok_or_else(|| {
-            let left = self.source.len() - self.at;
+            let left = self.source.length() - self.at;
             self.damaged(format!("{bytes} bytes should follow, the file has {left}"))
         })?;
         let range = self.at..end;
@@ -241,7 +241,7 @@ impl Reader<'_> {
         let mut file = self.entry(&Ghost_file_entry::descriptor())?;
         let in_chunks = boolean(&*file.message, "chunks");
         if !in_chunks {
-            file.trailer = self.skip(self.source.len() - self.at)?;
+            file.trailer = self.skip(self.source.length() - self.at)?;
         }
         entries.push(file);
         while in_chunks && !self.at_end() {

@@ -1,19 +1,57 @@
 //! CRIU image sets as typed checkpoints, and their recoding between a guest's home and a foreign host.
+//!
+//! A *canonical* checkpoint is an image set as stock CRIU writes it on the guest's own machine. A *host* checkpoint is one
+//! of a process in which our runtime executes that guest (`tranship_abi::block`). [`recode`] turns either into the other;
+//! it reads and writes files and does nothing else, so it runs on any machine for any pair.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
+
+mod aarch64;
 pub mod catalogue;
+mod elf;
 mod error;
+mod files;
 mod flatten;
 pub mod image;
+mod layout;
 mod memory;
+mod output;
+mod process;
+mod residue;
 mod set;
+mod state;
+mod to_canonical;
+mod to_host;
+mod vdso;
+mod vma;
+mod x86_64;
 
 pub use error::{RecodeError, Result};
 pub use flatten::{FlatFile, Piece, flatten};
+pub use layout::{GuestObject, HostLayout, MappedFile, Target, link_base};
 pub use memory::{Extent, Memory, PAGE};
+pub use output::Report;
 pub use set::{FileSource, ImageSet};
 
-#[allow(missing_docs, unreachable_pub, clippy::all)]
+use std::path::Path;
+
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::unwrap_used, clippy::panic)]
 pub mod proto {
     //! CRIU's messages, generated from `recode/proto`.
     include!(concat!(env!("OUT_DIR"), "/proto/mod.rs"));
+}
+
+/// Recode the image set in `from` for `target` and write it to `to`, a new or empty directory on the same file system
+/// (links do not reach across; what cannot be linked is copied). Page contents stay in `from`, which the new set names as
+/// its parent: keep both, or [`flatten`] the new one.
+pub fn recode(from: &Path, to: &Path, target: &Target) -> Result<Report> {
+    let set = ImageSet::open(from)?;
+    set.refuse()?;
+    let (output, processes) = match target {
+        Target::Canonical => to_canonical::recode(&set)?,
+        Target::Host(layout) => to_host::recode(&set, layout)?,
+    };
+    let report = output.write(to)?;
+    let threads = processes.iter().map(|process| process.threads.len()).sum();
+    Ok(Report { processes: processes.len(), threads, ..report })
 }

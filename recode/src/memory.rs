@@ -178,13 +178,13 @@ fn within(extents: &[Extent], range: &Range<u64>) -> Vec<Extent> {
 
 /// Pages whose contents a recoding decides, by address.
 #[derive(Default)]
-pub struct NewPages {
+pub(crate) struct NewPages {
     pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
 }
 
 impl NewPages {
     /// Write `bytes` at `address`; what a new page has besides is zero.
-    pub fn write(&mut self, address: u64, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, address: u64, bytes: &[u8]) {
         let mut at = 0;
         while at < bytes.len() {
             let here = address + at as u64;
@@ -198,17 +198,17 @@ impl NewPages {
 }
 
 /// A pagemap image and its pages image.
-pub struct PageImages {
+pub(crate) struct PageImages {
     /// The pagemap image.
-    pub pagemap: Vec<u8>,
+    pub(crate) pagemap: Vec<u8>,
     /// The pages image.
-    pub pages: Vec<u8>,
+    pub(crate) pages: Vec<u8>,
     /// Whether any page is left to the parent set.
-    pub needs_parent: bool,
+    pub(crate) needs_parent: bool,
 }
 
 /// The pagemap image in which all of `extents` are in the pages image number `pages_id`, one after the other.
-pub fn without_parent(extents: &[Extent], pages_id: u32) -> Result<Vec<u8>> {
+pub(crate) fn without_parent(extents: &[Extent], pages_id: u32) -> Result<Vec<u8>> {
     let flags = |extent: &Extent| flag::PRESENT | if extent.lazy { flag::LAZY } else { 0 };
     let mut runs: Vec<_> = extents.iter().map(|extent| (extent.start..extent.end, flags(extent))).collect();
     join(&mut runs);
@@ -217,7 +217,7 @@ pub fn without_parent(extents: &[Extent], pages_id: u32) -> Result<Vec<u8>> {
 
 /// The images in which the pages of `memory` that are in `keep` (sorted, disjoint) stay in the parent set, and
 /// those in `new` are in the pages image number `pages_id`.
-pub fn over_parent(
+pub(crate) fn over_parent(
     memory: &Memory,
     keep: &[Range<u64>],
     new: &NewPages,

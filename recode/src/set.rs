@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the symbolic link to the set that pages marked as the parent's are in.
-pub const PARENT: &str = "parent";
+pub(crate) const PARENT: &str = "parent";
 
 /// A directory of images. Nothing is loaded until it is asked for, page contents never.
 pub struct ImageSet {
@@ -163,7 +163,7 @@ impl FileSource {
 }
 
 impl Source for FileSource {
-    fn len(&self) -> u64 {
+    fn length(&self) -> u64 {
         self.length
     }
 

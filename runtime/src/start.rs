@@ -97,6 +97,7 @@ unsafe extern "C" fn begin(stack: *mut u8) -> ! {
     }
     let loaded = load(initial, &options, &objects);
     leftovers.unmap();
+    loaded.tell_kernel();
     run(thread, &loaded)
 }
 
@@ -165,7 +166,7 @@ fn printable(path: &CStr) -> &str {
 fn run(thread: Thread, loaded: &Loaded) -> ! {
     thread.prepare();
     let state = thread.state();
-    state.cpu = Cpu::at_exec(loaded.entry, loaded.stack_pointer);
+    state.cpu = Cpu::at_exec(loaded.entry, loaded.stack.stack_pointer);
     state.tid = linux::gettid();
     state.altstack_flags = tranship_abi::signal::SS_DISABLE;
     // SAFETY: the kernel fills the mask.

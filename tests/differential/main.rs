@@ -1,12 +1,15 @@
 //! Every implemented instruction, in random encodings and states: the interpreter against the real CPU.
+//! `TRANSHIP_SEED` repeats a run, `TRANSHIP_ONLY` names extensions (`shift,bit`) to run alone.
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod examples;
 
 use std::collections::BTreeMap;
+use tranship_isa::x86_64::{Flag, Mnemonic, decode};
 use tranship_tests::differential::{
-    Case, Executor, Interpreter, NativeCpu, Random, State, cases, differences, random_state, text,
+    CODE, Case, Executor, Interpreter, NativeCpu, Outcome, Random, State, cases, differences, random_state,
+    text,
 };
 
 /// Encodings tried per example, besides its own.
@@ -18,22 +21,52 @@ const ENOUGH: u64 = 200_000;
 
 #[test]
 fn interpreter_agrees_with_the_cpu_on_a_fixed_seed() {
-    compare(0x7a4e_5419, &mut [&mut Interpreter]);
+    compare(0x7a4e_5419, only(), &mut [&mut Interpreter]).finish();
 }
 
 #[test]
 fn interpreter_agrees_with_the_cpu_on_a_fresh_seed() {
     let seed = std::env::var("TRANSHIP_SEED").ok().and_then(|seed| u64::from_str_radix(&seed, 16).ok());
-    compare(seed.unwrap_or_else(Random::fresh_seed), &mut [&mut Interpreter]);
+    compare(seed.unwrap_or_else(Random::fresh_seed), only(), &mut [&mut Interpreter]).finish();
 }
 
-/// Put random states of every case through the CPU and all `executors`.
-fn compare(seed: u64, executors: &mut [&mut dyn Executor]) {
+#[test]
+fn a_wrong_flag_is_noticed() {
+    /// The interpreter, but XOR sets CF.
+    struct Wrong;
+    impl Executor for Wrong {
+        fn name(&self) -> &'static str {
+            "wrong interpreter"
+        }
+        fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome {
+            let outcome = Interpreter.run(state, code);
+            if decode(code, CODE).unwrap().mnemonic() == Mnemonic::Xor && outcome == Outcome::Completed {
+                state.cpu.flags[Flag::Cf as usize] = 1;
+            }
+            outcome
+        }
+    }
+    let run = compare(0x7a4e_5419, Some("logic".into()), &mut [&mut Wrong]);
+    assert!(run.failures.contains_key("Xor"));
+    assert!(!run.failures.contains_key("And"));
+}
+
+/// The extensions that the caller's environment restricts the run to.
+fn only() -> Option<String> {
+    std::env::var("TRANSHIP_ONLY").ok()
+}
+
+/// Put random states of every case through the CPU and all `executors`; of some extensions' cases if `only`
+/// names them.
+fn compare(seed: u64, only: Option<String>, executors: &mut [&mut dyn Executor]) -> Run {
     println!("seed {seed:x} (set TRANSHIP_SEED to repeat)");
     let mut random = Random::new(seed);
     let mut native = NativeCpu::new();
     let mut cases = cases(&mut random, VARIATIONS);
     cases.retain(|case| native.has(&case.insn));
+    if let Some(only) = &only {
+        cases.retain(|case| only.split(',').any(|name| name == case.extension));
+    }
     for executor in executors.iter_mut() {
         executor.prepare(&cases);
     }
@@ -45,12 +78,17 @@ fn compare(seed: u64, executors: &mut [&mut dyn Executor]) {
             run.compare_one(case, &before, &mut native, executors);
         }
     }
-    run.finish();
+    run.enough = if only.is_some() { 1 } else { ENOUGH };
+    run
 }
 
 #[derive(Default)]
 struct Run {
     states: u64,
+    /// States that the CPU completed the instruction in; the others saw a fault or trap.
+    completed: u64,
+    /// How many states there must be.
+    enough: u64,
     /// First failure of each mnemonic, and how many there are.
     failures: BTreeMap<String, (u64, String)>,
 }
@@ -66,6 +104,7 @@ impl Run {
         let mut expected = before.clone();
         let expected_outcome = native.run(&mut expected, &case.code);
         self.states += 1;
+        self.completed += u64::from(expected_outcome == Outcome::Completed);
         for executor in executors {
             let mut found = before.clone();
             let outcome = executor.run(&mut found, &case.code);
@@ -83,11 +122,11 @@ impl Run {
     }
 
     fn finish(self) {
-        println!("{} states", self.states);
+        println!("{} states, {} completed", self.states, self.completed);
         let report: String =
             self.failures.values().map(|(count, first)| format!("{count} times: {first}")).collect();
         assert!(self.failures.is_empty(), "{} mnemonics differ\n{report}", self.failures.len());
-        assert!(self.states >= ENOUGH, "too few states: {}", self.states);
+        assert!(self.states >= self.enough, "too few states: {}", self.states);
     }
 }
 

@@ -399,7 +399,7 @@ syscalls! {
     pkey_free 331 290 (Int) [absent "protection keys are not carried across"];
     statx 332 291 (Fd Path Int Int Out) [pass];
     io_pgetevents 333 292 (Long Long Long Out In In) [absent AIO];
-    rseq 334 293 (Long Int Int Int) [absent "needs the kernel to know the guest's PC; registered at home only"];
+    rseq 334 293 (Long Int Int Int) [emulate] approximate "ENOSYS, which C libraries are prepared for: the kernel would have to know the guest's PC";
     pidfd_send_signal 424 424 (Fd Int In Int) [pass];
     io_uring_setup 425 425 (Int InOut) [absent IO_URING];
     io_uring_enter 426 426 (Fd Int Int Int In Long) [absent IO_URING];

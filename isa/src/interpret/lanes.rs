@@ -40,22 +40,41 @@ impl Vector {
     }
 
     /// Lane `index` of width `lane`.
+    #[inline]
     pub fn lane(&self, lane: Width, index: u32) -> Integer {
-        let size = lane.bytes() as usize;
-        let at = index as usize * size;
-        let mut bytes = [0; 16];
-        bytes[..size].copy_from_slice(&self.as_slice()[at..at + size]);
-        Integer::new(lane, u128::from_le_bytes(bytes))
+        let at = (index * lane.bytes()) as usize;
+        let bits = match lane {
+            Width::W8 => self.bytes[at].into(),
+            Width::W16 => u16::from_le_bytes(self.chunk(at)).into(),
+            Width::W32 => u32::from_le_bytes(self.chunk(at)).into(),
+            Width::W64 => u64::from_le_bytes(self.chunk(at)).into(),
+            Width::W128 => u128::from_le_bytes(self.chunk(at)),
+        };
+        Integer { bits, width: lane }
+    }
+
+    /// `N` bytes from `at`; a lane lies within the vector.
+    #[inline]
+    fn chunk<const N: usize>(&self, at: usize) -> [u8; N] {
+        self.bytes[at..].first_chunk().copied().unwrap_or([0; N])
     }
 
     /// Replace lane `index`, of `value`'s width.
+    #[inline]
     pub fn set_lane(&mut self, index: u32, value: Integer) {
-        let size = value.width.bytes() as usize;
-        let at = index as usize * size;
-        self.as_mut_slice()[at..at + size].copy_from_slice(&value.bits.to_le_bytes()[..size]);
+        let at = (index * value.width.bytes()) as usize;
+        let to = &mut self.bytes[at..];
+        match value.width {
+            Width::W8 => to[0] = value.bits as u8,
+            Width::W16 => to[..2].copy_from_slice(&(value.bits as u16).to_le_bytes()),
+            Width::W32 => to[..4].copy_from_slice(&(value.bits as u32).to_le_bytes()),
+            Width::W64 => to[..8].copy_from_slice(&(value.bits as u64).to_le_bytes()),
+            Width::W128 => to[..16].copy_from_slice(&value.bits.to_le_bytes()),
+        }
     }
 
     /// The vector whose lane `i` is `make(i)`.
+    #[inline]
     pub fn from_lanes(lane: Width, bits: u32, mut make: impl FnMut(u32) -> Integer) -> Vector {
         let mut vector = Vector::zero(bits);
         for index in 0..bits / lane.bits() {
@@ -130,6 +149,7 @@ fn clamp(value: i128, width: Width, signed: bool) -> Integer {
 }
 
 /// One lane of a [`LaneOp`]. Lanes have at most 64 bits, so 128 bits hold every sum and product.
+#[inline]
 fn lane_op(op: LaneOp, a: Integer, b: Integer) -> Integer {
     let width = a.width;
     let (sa, sb) = (a.signed(), b.signed());

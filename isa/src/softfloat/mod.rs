@@ -182,8 +182,8 @@ pub struct Context {
     pub flush_to_zero: bool,
     /// Exceptions that do not trap. An unmasked underflow is raised by exact tiny results too.
     pub masked: u8,
-    /// What an unmasked overflow or underflow does to the exponent of a result (SDM vol. 1, 8.5.4), if it is
-    /// not simply a trap.
+    /// What an unmasked overflow or underflow takes from or adds to the exponent of a result (SDM vol. 1,
+    /// 8.5.4), if there is a result then.
     pub wrap_exponent: Option<i32>,
     /// Choice between NaNs.
     pub nan: NanChoice,
@@ -275,23 +275,26 @@ impl Context {
         }
     }
 
-    /// A result whose exponent was wrapped. Where that is not enough (only scaling gets so far), zero or
-    /// infinity.
-    fn wrapped(&mut self, format: Format, cut: Cut, negative: bool, exponent: i32) -> Float {
-        let value = cut.value(format, negative, exponent);
+    /// What an unmasked overflow (`direction` -1) or underflow (1) yields: the result rounded as if there were
+    /// no limits to exponents, its exponent wrapped where the unit does so. Where that is not enough (only
+    /// scaling gets so far), zero or infinity.
+    fn trapped(&mut self, format: Format, cut: Cut, negative: bool, exponent: i32, direction: i32) -> Float {
+        self.note(cut);
+        let value = cut.value(format, negative, exponent + direction * self.wrap_exponent.unwrap_or(0));
         if (format.min_exponent()..=format.max_exponent).contains(&value.exponent) {
             return value;
         }
-        self.raise(INEXACT);
-        self.rounded_up = exponent > 0;
-        if exponent > 0 { Float::infinity(negative) } else { Float::zero(negative) }
+        if self.wrap_exponent.is_some() {
+            self.raise(INEXACT);
+            self.rounded_up = direction < 0;
+        }
+        if direction < 0 { Float::infinity(negative) } else { Float::zero(negative) }
     }
 
     fn overflow(&mut self, format: Format, negative: bool, exponent: i32, cut: Cut) -> Float {
         self.raise(OVERFLOW);
-        if let Some(wrap) = self.wrap_exponent.filter(|_| self.masked & OVERFLOW == 0) {
-            self.note(cut);
-            return self.wrapped(format, cut, negative, exponent - wrap);
+        if self.masked & OVERFLOW == 0 {
+            return self.trapped(format, cut, negative, exponent, -1);
         }
         self.raise(INEXACT);
         let to_infinity = match self.rounding {
@@ -318,10 +321,7 @@ impl Context {
     ) -> Float {
         if self.masked & UNDERFLOW == 0 {
             self.raise(UNDERFLOW);
-            if let Some(wrap) = self.wrap_exponent {
-                self.note(unbounded);
-                return self.wrapped(format, unbounded, negative, exponent + wrap);
-            }
+            return self.trapped(format, unbounded, negative, exponent, 1);
         } else if self.flush_to_zero {
             self.raise(UNDERFLOW | INEXACT);
             return Float::zero(negative);

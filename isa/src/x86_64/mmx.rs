@@ -1,5 +1,6 @@
-//! MMX registers: the significands of the x87 registers by their physical number (SDM vol. 1, 9.2). Any
-//! access to one puts the x87 unit into MMX state.
+//! MMX registers: the significands of the x87 registers by their physical number (SDM vol. 1, 9.2). An
+//! instruction that uses one puts the x87 unit into MMX state: writing does, and one that only reads says so
+//! with [`enter`], after its last access that can fault.
 
 use super::operand::X86;
 use super::x87::Operation;
@@ -7,10 +8,7 @@ use crate::machine::{CmpOp, Trap, Width};
 
 /// Read MMX register `number`.
 pub(super) fn read<M: X86>(m: &mut M, number: u32) -> M::Int {
-    let number = m.int(Width::W128, number.into());
-    let none = m.int(Width::W128, 0);
-    let answer = m.coprocessor(Operation::MmxRead as u32, number, none);
-    trap_if_pending(m, answer);
+    let answer = ask(m, Operation::MmxRead, number);
     m.trunc(answer, Width::W64)
 }
 
@@ -22,7 +20,20 @@ pub(super) fn write<M: X86>(m: &mut M, number: u32, value: M::Int) {
     trap_if_pending(m, answer);
 }
 
-/// Raise the floating-point exception that was pending, and kept the coprocessor from doing anything, when it gave `answer`.
+/// Put the x87 unit into MMX state.
+pub(super) fn enter<M: X86>(m: &mut M) {
+    ask(m, Operation::MmxEnter, 0);
+}
+
+fn ask<M: X86>(m: &mut M, operation: Operation, number: u32) -> M::Int {
+    let (number, none) = (m.int(Width::W128, number.into()), m.int(Width::W128, 0));
+    let answer = m.coprocessor(operation as u32, number, none);
+    trap_if_pending(m, answer);
+    answer
+}
+
+/// Raise the floating-point exception that was pending, and kept the coprocessor from doing anything, when it
+/// gave `answer`.
 pub(super) fn trap_if_pending<M: X86>(m: &mut M, answer: M::Int) {
     let zero = m.int(Width::W128, 0);
     let pending = m.cmp(CmpOp::Slt, answer, zero);

@@ -237,6 +237,14 @@ pub(super) fn memory_address_plus<M: X86>(m: &mut M, i: &Insn, more: M::Int) -> 
     linear(m, i, offset)
 }
 
+/// Fault now if `bytes` (at most a page) from `address` on are not all there, before a sequence of stores
+/// that must not stop halfway.
+pub(super) fn probe<M: X86>(m: &mut M, address: M::Int, bytes: u64) {
+    let last = m.bin_const(BinOp::Add, address, bytes - 1);
+    m.load(address, Width::W8);
+    m.load(last, Width::W8);
+}
+
 /// Read operand `op`: register, memory or immediate.
 pub(super) fn read<M: X86>(m: &mut M, i: &Insn, op: u32) -> M::Int {
     match i.op_kind(op) {
@@ -289,15 +297,5 @@ pub(super) fn atomic_op(op: BinOp) -> AtomicOp {
         BinOp::Or => AtomicOp::Or,
         BinOp::Xor => AtomicOp::Xor,
         _ => unreachable!("{op:?} has no atomic form"),
-    }
-}
-
-/// Read a vector operand of `bits` bits: register or memory.
-pub(super) fn read_vec<M: X86>(m: &mut M, i: &Insn, op: u32, bits: u32) -> M::Vec {
-    if i.op_kind(op) == OpKind::Register {
-        m.vec_reg(i.op_register(op).number() as u32, bits)
-    } else {
-        let address = memory_address(m, i);
-        m.load_vec(address, bits)
     }
 }

@@ -1,14 +1,14 @@
 //! The guest program: found by its path, mapped with its interpreter, bound to its compiled code.
 
 use super::elf::{ElfError, File, Mapped};
-use super::stack::{self, Strings};
+use super::stack::{self, Built, Strings};
 use crate::digest::Sha256;
 use crate::hole;
 use crate::linux::{self, AT_FDCWD, Errno, O_RDONLY_CLOEXEC, PAGE};
 use crate::object;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
-use core::fmt;
+use core::fmt::{self, Write};
 use tranship_abi::block::ObjectHeader;
 use tranship_abi::syscall::nr;
 
@@ -67,25 +67,35 @@ pub fn path() -> &'static [u8] {
     bytes.get(..*length).unwrap_or_default()
 }
 
-/// Remember the program's path.
-fn set_path(given: &CStr) {
+/// Remember the program's path: as the kernel names the open file, or as it was given.
+fn set_path(fd: i32, given: &CStr) {
     // SAFETY: the only thread, and nobody holds a reference yet.
     let (bytes, length) = unsafe { &mut *OWN_PATH.0.get() };
-    let given = given.to_bytes_with_nul();
-    let mut start = 0;
-    if !given.starts_with(b"/") {
-        // SAFETY: the kernel writes into the buffer. It yields the length with the NUL.
-        let cwd =
-            unsafe { linux::call(nr::getcwd, [bytes.as_mut_ptr() as u64, bytes.len() as u64, 0, 0, 0, 0]) };
-        start = cwd.unwrap_or(0) as usize;
-        match start.checked_sub(1).and_then(|slash| bytes.get_mut(slash)) {
-            Some(slash) => *slash = b'/',
-            None => return,
+    let mut link = [0; 32];
+    let _ = write!(Text(&mut link, 0), "/proc/self/fd/{fd}");
+    let room = (bytes.as_mut_ptr() as u64, bytes.len() as u64 - 1);
+    // SAFETY: the kernel reads the link's name and writes into the buffer, without a NUL.
+    let read =
+        unsafe { linux::call(nr::readlinkat, [AT_FDCWD as u64, link.as_ptr() as u64, room.0, room.1, 0, 0]) };
+    *length = match read {
+        Ok(read) => read as usize + 1,
+        Err(_) => {
+            let given = given.to_bytes_with_nul();
+            bytes[..given.len()].copy_from_slice(given);
+            given.len()
         }
-    }
-    if let Some(room) = bytes.get_mut(start..start + given.len()) {
-        room.copy_from_slice(given);
-        *length = start + given.len();
+    };
+}
+
+/// Text into bytes that are zero behind it.
+struct Text<'a>(&'a mut [u8; 32], usize);
+
+impl Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.0.get_mut(self.1..self.1 + text.len()).ok_or(fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.1 += text.len();
+        Ok(())
     }
 }
 
@@ -93,11 +103,13 @@ fn set_path(given: &CStr) {
 pub struct Loaded {
     /// First instruction.
     pub entry: u64,
-    /// Stack pointer.
-    pub stack_pointer: u64,
+    /// Its stack.
+    pub stack: Built,
+    fd: i32,
+    program: Mapped,
 }
 
-/// Load the program at `path` with these strings, and tell the kernel what it is.
+/// Load the program at `path` with these strings.
 pub fn load(
     path: &CStr,
     strings: &Strings<'_>,
@@ -111,7 +123,7 @@ pub fn load(
         // The last byte is no part of the line, so that there is a NUL in any case.
         return load_script(&mut line, got.min(MAX_SCRIPT_LINE - 1), path, strings, objects);
     }
-    set_path(path);
+    set_path(fd, path);
     let file = File::open(fd)?;
     let program = file.map(Some(DYN_BASE))?;
     bind(&file, &program, objects);
@@ -119,11 +131,10 @@ pub fn load(
     let state = &mut hole::process().state;
     state.brk_start = program.span.1.next_multiple_of(PAGE);
     state.brk = state.brk_start;
-    let built = stack::build(&file, &program, interpreter.as_ref(), strings).map_err(LoadError::Stack)?;
-    state.auxv = built.auxv;
-    tell_kernel(fd, &program, &built, path);
-    linux::close(fd);
-    Ok(Loaded { entry: interpreter.map_or(program.entry, |it| it.entry), stack_pointer: built.stack_pointer })
+    let stack = stack::build(&file, &program, interpreter.as_ref(), strings).map_err(LoadError::Stack)?;
+    state.auxv = stack.auxv;
+    set_name(path);
+    Ok(Loaded { entry: interpreter.map_or(program.entry, |it| it.entry), stack, fd, program })
 }
 
 fn open(path: &CStr) -> Result<i32, Errno> {
@@ -194,49 +205,55 @@ fn digest_of(fd: i32) -> Result<[u8; 32], Errno> {
     }
 }
 
-/// Have the kernel show the guest's program, arguments and environment in /proc, and its name. What it
-/// refuses for want of a capability is not essential: /proc/self/exe is then answered by us.
-fn tell_kernel(fd: i32, program: &Mapped, built: &stack::Built, path: &CStr) {
+/// The thread's name is the program's, as after an exec.
+fn set_name(path: &CStr) {
     const PR_SET_NAME: u64 = 15;
-    const PR_SET_MM: u64 = 35;
-    const PR_SET_MM_MAP: u64 = 14;
     let name = path.to_bytes().rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let mut short = [0; 16];
     let used = name.len().min(15);
     short[..used].copy_from_slice(&name[..used]);
     // SAFETY: the kernel reads the local.
     let _ = unsafe { linux::call(nr::prctl, [PR_SET_NAME, short.as_ptr() as u64, 0, 0, 0, 0]) };
+}
 
-    let brk = hole::process().state.brk_start;
-    let auxv_size = built.auxv.end - built.auxv.start;
-    // struct prctl_mm_map.
-    let mut map = [
-        program.code.0,
-        program.code.1,
-        program.code.1,
-        program.span.1,
-        brk,
-        brk,
-        built.stack_pointer,
-        built.args.start,
-        built.args.end,
-        built.env.start,
-        built.env.end,
-        built.auxv.start,
-        auxv_size | (fd as u64) << 32,
-    ];
-    let mut set = || {
+impl Loaded {
+    /// Have the kernel show the guest's program, arguments and environment in /proc, once nothing of the
+    /// exec is mapped any more. What it refuses for want of a capability is not essential: /proc/self/exe is
+    /// then answered by us.
+    pub fn tell_kernel(&self) {
+        if self.set_mm_map(self.fd).is_ok() {
+            // SAFETY: as in `set_path`.
+            unsafe { (*OWN_PATH.0.get()).1 = 0 };
+        } else {
+            let _ = self.set_mm_map(-1);
+        }
+        linux::close(self.fd);
+    }
+
+    /// prctl(PR_SET_MM_MAP): all but the program's file may be set by anybody.
+    fn set_mm_map(&self, program_fd: i32) -> Result<u64, Errno> {
+        const PR_SET_MM: u64 = 35;
+        const PR_SET_MM_MAP: u64 = 14;
+        let (program, stack, brk) = (&self.program, &self.stack, hole::process().state.brk_start);
+        let auxv_size = stack.auxv.end - stack.auxv.start;
+        // struct prctl_mm_map: code, data, brk, stack, arguments, environment, auxv and its size, file.
+        let map = [
+            program.code.0,
+            program.code.1,
+            program.code.1,
+            program.span.1,
+            brk,
+            brk,
+            stack.stack_pointer,
+            stack.args.start,
+            stack.args.end,
+            stack.env.start,
+            stack.env.end,
+            stack.auxv.start,
+            auxv_size | u64::from(program_fd as u32) << 32,
+        ];
         let args = [PR_SET_MM, PR_SET_MM_MAP, map.as_ptr() as u64, size_of_val(&map) as u64, 0, 0];
         // SAFETY: the kernel reads the local.
-        let done = unsafe { linux::call(nr::prctl, args) };
-        // Without the program, should that be what it minds.
-        map[12] = auxv_size | u64::from(u32::MAX) << 32;
-        done
-    };
-    if set().is_ok() {
-        // SAFETY: as in `set_path`.
-        unsafe { (*OWN_PATH.0.get()).1 = 0 };
-    } else {
-        let _ = set();
+        unsafe { linux::call(nr::prctl, args) }
     }
 }

@@ -13,6 +13,7 @@ use tranship_abi::syscall::nr;
 
 const AT_EMPTY_PATH: u64 = 0x1000;
 const MAX_PATH: usize = 4096;
+const OWN_PROGRAM: &[u8] = b"/proc/self/exe\0";
 /// Arguments that come before the guest's.
 const OWN_ARGS: usize = 4;
 
@@ -84,8 +85,8 @@ impl Path {
 
 /// Execute `path` (NUL-terminated) with the guest's `argv` and `envp`. Returns only on errors.
 fn exec(path: &[u8], argv: u64, envp: u64) -> Outcome {
-    let path =
-        if path == b"/proc/self/exe\0" && !program::path().is_empty() { program::path() } else { path };
+    let mut own = [0; MAX_PATH];
+    let path = if path == OWN_PROGRAM { attempt!(own_program(&mut own)) } else { path };
     attempt!(check_executable(path));
     let count = attempt!(count_pointers(argv));
     let bytes = ((count.max(1) + OWN_ARGS + 1) * 8) as u64;
@@ -98,6 +99,19 @@ fn exec(path: &[u8], argv: u64, envp: u64) -> Outcome {
     };
     let _ = mapping::munmap(list, bytes);
     error.into()
+}
+
+/// The path of the guest's program: /proc/self/exe will be the runtime's own file when it is opened.
+fn own_program(into: &mut [u8; MAX_PATH]) -> Result<&[u8], Errno> {
+    if !program::path().is_empty() {
+        return Ok(program::path());
+    }
+    let room = (into.as_mut_ptr() as u64, into.len() as u64 - 1);
+    // SAFETY: the kernel reads the name and writes into the buffer, without a NUL.
+    let got = unsafe {
+        linux::call(nr::readlinkat, [AT_FDCWD as u64, OWN_PROGRAM.as_ptr() as u64, room.0, room.1, 0, 0])
+    }?;
+    Ok(&into[..=got as usize])
 }
 
 /// As far as the kernel would look before the point of no return.

@@ -256,6 +256,7 @@ fn emulator(number: u32) -> Option<Emulator> {
         nr::exit_group => threads::exit_group,
         nr::set_tid_address => threads::set_tid_address,
         nr::set_robust_list => threads::set_robust_list,
+        nr::rseq => threads::rseq,
 
         nr::execve => exec::execve,
         nr::execveat => exec::execveat,

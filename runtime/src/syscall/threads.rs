@@ -207,3 +207,8 @@ pub(super) fn set_robust_list(call: &Call) -> Outcome {
     }
     outcome
 }
+
+/// What was registered at home is kept in the thread's state; abroad there is no registration.
+pub(super) fn rseq(_: &Call) -> Outcome {
+    Errno::ENOSYS.into()
+}

@@ -14,6 +14,8 @@ pub struct Case {
     pub code: Vec<u8>,
     /// Decoded at [`CODE`].
     pub insn: Insn,
+    /// The extension whose block it is.
+    pub extension: &'static str,
 }
 
 /// Mnemonics that single-instruction comparison cannot judge, and why.
@@ -34,6 +36,7 @@ pub fn cases(random: &mut Random, variations: usize) -> Vec<Case> {
         for example in block.examples {
             let original = bytes(example.hex);
             let variants = (0..variations).filter_map(|_| vary(random, block, &original));
+            let case = |code| case(block.extension, code);
             let new: Vec<_> = variants.filter_map(case).filter(|case| is_covered(&case.code)).collect();
             let all = case(original).into_iter().chain(new);
             list.extend(all.filter(|case| seen.insert(case.code.clone())));
@@ -47,11 +50,11 @@ fn is_covered(code: &[u8]) -> bool {
     Interpreter.run(&mut State::new(), code) != Outcome::Absent
 }
 
-fn case(mut code: Vec<u8>) -> Option<Case> {
+fn case(extension: &'static str, mut code: Vec<u8>) -> Option<Case> {
     aim_displacement(&mut code);
     let insn = decode(&code, CODE).ok()?;
     let comparable = NOT_COMPARED.iter().all(|&(mnemonic, _)| mnemonic != insn.mnemonic());
-    comparable.then_some(Case { code, insn })
+    comparable.then_some(Case { code, insn, extension })
 }
 
 /// Point a memory operand without registers into the sandbox.

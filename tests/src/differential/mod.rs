@@ -1,6 +1,7 @@
 //! Differential tests of single instructions: the same state goes through several [`Executor`]s, and what
 //! comes out must be equal. The real CPU is the one that is right.
 
+mod approximate;
 mod cases;
 mod compare;
 mod interpreter;

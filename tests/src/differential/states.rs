@@ -177,6 +177,12 @@ fn suit_mnemonic(random: &mut Random, insn: &Insn, state: &mut State) {
         }
         N::Cmpxchg | N::Cmpxchg8b | N::Cmpxchg16b if random.one_in(2) => match_expected(insn, state),
         N::Enter | N::Leave => state.cpu.gpr[RBP] = address(random),
+        // AMD's bit for misaligned operands, which we do not offer.
+        N::Ldmxcsr => clear_in_memory(state, memory_operand(insn, state).unwrap_or(0), 1 << 17),
+        N::Fxrstor | N::Fxrstor64 => {
+            let mxcsr = memory_operand(insn, state).unwrap_or(0).wrapping_add(24);
+            clear_in_memory(state, mxcsr, 1 << 17);
+        }
         N::Popf | N::Popfq => clear_in_memory(state, state.cpu.gpr[RSP], TRAPPING_FLAGS),
         N::Jmp | N::Call => canonical_target(insn, state),
         N::Ret => {
@@ -204,7 +210,7 @@ fn suit_mnemonic(random: &mut Random, insn: &Insn, state: &mut State) {
 const TRAPPING_FLAGS: u64 = 1 << 8 | 1 << 18;
 
 /// Linear address of the explicit memory operand, if its registers are what they will be.
-fn memory_operand(insn: &Insn, state: &State) -> Option<u64> {
+pub(super) fn memory_operand(insn: &Insn, state: &State) -> Option<u64> {
     insn.virtual_address(0, 0, |register, _, _| match register {
         Register::FS => Some(state.cpu.fs_base),
         Register::GS => Some(state.cpu.gs_base),

@@ -15,6 +15,7 @@ pub(super) struct Assembler<'a> {
     code: &'a Code<'a>,
     zones: &'a Zones,
     lines: &'a BTreeMap<u64, Line>,
+    returning: &'a BTreeSet<u64>,
     /// Entries that get a region of their own.
     entries: BTreeSet<u64>,
     /// Labels of each zone that has a region to put them into.
@@ -26,10 +27,15 @@ pub(super) struct Assembler<'a> {
 }
 
 impl<'a> Assembler<'a> {
-    pub(super) fn new(code: &'a Code<'a>, zones: &'a Zones, lines: &'a BTreeMap<u64, Line>) -> Assembler<'a> {
+    pub(super) fn new(
+        code: &'a Code<'a>,
+        zones: &'a Zones,
+        lines: &'a BTreeMap<u64, Line>,
+        returning: &'a BTreeSet<u64>,
+    ) -> Assembler<'a> {
         let budget = MOST_COPIES * lines.len() + 1024;
         let (entries, labels) = (BTreeSet::new(), BTreeMap::new());
-        let mut assembler = Assembler { code, zones, lines, entries, labels, budget, dropped: 0 };
+        let mut assembler = Assembler { code, zones, lines, returning, entries, labels, budget, dropped: 0 };
         assembler.sort_entries();
         assembler
     }
@@ -117,7 +123,11 @@ impl<'a> Assembler<'a> {
             Some(Flow::Next) => Exit::Next(edge(line.end)),
             Some(Flow::Jump(target)) => Exit::Jump(edge(target)),
             Some(Flow::Branch(target)) => Exit::Branch { taken: edge(target), next: edge(line.end) },
-            Some(Flow::Call(target)) => Exit::Call { target: Some(target), next: edge(line.end) },
+            Some(Flow::Call(target)) => {
+                let returns = self.returning.contains(&target) || !self.lines.contains_key(&target);
+                let next = if returns { edge(line.end) } else { Edge::Region(line.end) };
+                Exit::Call { target: Some(target), next }
+            }
             Some(Flow::IndirectCall) => Exit::Call { target: None, next: edge(line.end) },
             Some(Flow::Return) => Exit::Return,
             Some(Flow::Trap) => Exit::Trap,

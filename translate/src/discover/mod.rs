@@ -9,6 +9,7 @@ mod code;
 mod flag_liveness;
 mod loops;
 mod register_summary;
+mod returning;
 mod seeds;
 mod x86_64;
 mod zones;
@@ -25,9 +26,10 @@ pub fn discover(elf: &GuestElf) -> Discovery {
     let code = reach(elf);
     let zones = Zones::new(&code);
     let lines = blocks::lines(&code);
-    let mut assembler = Assembler::new(&code, &zones, &lines);
+    let returning = returning::solve(&code, &lines);
+    let mut assembler = Assembler::new(&code, &zones, &lines, &returning);
     let mut regions = assembler.regions();
-    let liveness = flag_liveness::solve(&code, &lines);
+    let liveness = flag_liveness::solve(&code, &lines, &returning);
     for block in regions.values_mut().flat_map(|r| r.blocks.values_mut()) {
         if let Some(&live) = liveness.blocks.get(&block.start) {
             (block.flags_live_in, block.flags_live_out) = live;

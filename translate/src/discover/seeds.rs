@@ -2,13 +2,19 @@
 //! between functions.
 
 use super::code::{Code, Flow, Origin};
-use super::x86_64 as guest;
+use super::x86_64::{self as guest, effects};
+
 use crate::elf::{GuestElf, Placement, PointerKind};
+use crate::region::FlagSet;
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
+use tranship_isa::x86_64::Flag;
 
 /// Most instructions that are looked at to judge whether an address is code.
 const TRIAL_LIMIT: usize = 200;
+
+/// Most instructions that are looked at for reads of flags.
+const WANTS_LIMIT: usize = 24;
 
 const DECLARED: Origin = Origin { declared: true, called: false, address_taken: false };
 const CALLED: Origin = Origin { declared: true, called: true, address_taken: false };
@@ -68,7 +74,8 @@ fn held_addresses(code: &Code) -> BTreeSet<u64> {
     };
     let words: Box<dyn Iterator<Item = (u64, u64)>> = match elf.placement {
         Placement::PositionIndependent => Box::new(elf.pointers.iter().map(|p| (p.place, p.target))),
-        Placement::Fixed => Box::new(data_words(elf)),
+        // Words that are written at start (PLT slots) lead nowhere yet.
+        Placement::Fixed => Box::new(data_words(elf).filter(|&(place, _)| elf.pointer_at(place).is_some())),
     };
     let in_data = words.filter(|&(place, target)| code.contains(target) && !in_table(place)).map(|(_, t)| t);
     let in_code = code.references.iter().copied().filter(|&r| code.contains(r));
@@ -92,10 +99,29 @@ fn data_words(elf: &GuestElf) -> impl Iterator<Item = (u64, u64)> {
 
 /// Whether an address that something holds is one where code is entered.
 fn is_target(code: &Code, address: u64) -> bool {
-    if code.length(address).is_some() {
-        return true;
+    if code.length(address).is_none() && (code.is_inside(address) || !is_plausible(code, address)) {
+        return false;
     }
-    !code.is_inside(address) && is_plausible(code, address)
+    !wants_flags(code, address)
+}
+
+/// Whether the code at `address` starts by reading flags: then it is not entered from elsewhere, and whatever holds
+/// the address is some other number.
+fn wants_flags(code: &Code, mut address: u64) -> bool {
+    let mut unknown = FlagSet::ALL.minus(FlagSet::EMPTY.with(Flag::Df));
+    for _ in 0..WANTS_LIMIT {
+        let Some(i) = guest::insn(code.bytes(address), address) else { break };
+        let flags = effects::flags(&i);
+        if !flags.reads.intersection(unknown).is_empty() {
+            return true;
+        }
+        unknown = unknown.minus(flags.writes);
+        address = match guest::step(code.bytes(address), address) {
+            Some(step) if step.flow == Flow::Next && !unknown.is_empty() => address + u64::from(step.length),
+            _ => break,
+        };
+    }
+    false
 }
 
 /// Enter plausible code in the gaps between what was found. Returns whether there was any.

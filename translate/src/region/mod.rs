@@ -82,8 +82,8 @@ pub enum Exit {
     Call {
         /// The callee where it is known; a region's entry, or looked up at run time.
         target: Option<u64>,
-        /// Where the callee returns to. [`Edge::Region`] where the bytes there are no code (the callee does
-        /// not return).
+        /// Where the callee returns to. [`Edge::Region`] where it does not return as far as discovery can
+        /// tell; what is there need not be code.
         next: Edge,
     },
     /// Return to the address popped.
@@ -169,6 +169,12 @@ impl FlagSet {
         FlagSet(self.0 | other.0)
     }
 
+    /// What is in both.
+    #[must_use]
+    pub const fn intersection(self, other: FlagSet) -> FlagSet {
+        FlagSet(self.0 & other.0)
+    }
+
     /// What is in `self` but not in `other`.
     #[must_use]
     pub const fn minus(self, other: FlagSet) -> FlagSet {
@@ -248,8 +254,8 @@ pub struct Discovery {
     /// Flags that some region in `address_taken` may read before writing them: what an indirect call or jump must
     /// leave exact.
     pub flags_live_at_entries: FlagSet,
-    /// Flags that may be read after some call in this file before they are written: what a return must leave
-    /// exact.
+    /// Flags that may be read after some call in this file before they are written. What a certain return must
+    /// leave exact is its block's `flags_live_out`.
     pub flags_live_after_calls: FlagSet,
     /// What was covered and what was not.
     pub report: Report,

@@ -92,7 +92,10 @@ extension! { "bit";
     /// Byte order reversed. The manual leaves 16 bits undefined; CPUs give zero.
     [Bswap], exact (m, i) {
         let value = read(m, i, 0);
-        let swapped = if operand_width(i, 0) == Width::W16 { m.like(value, 0) } else { m.un(UnOp::SwapBytes, value) };
+        let swapped = match operand_width(i, 0) {
+            Width::W16 => m.like(value, 0),
+            _ => m.un(UnOp::SwapBytes, value),
+        };
         write(m, i, 0, swapped);
     }
     "bswap eax" = "0fc8", "bswap r9" = "490fc9";

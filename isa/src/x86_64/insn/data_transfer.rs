@@ -76,8 +76,10 @@ extension! { "data_transfer";
     "cwd" = "6699", "cdq" = "99", "cqo" = "4899";
 
     /// Move if the condition holds; the source is read, and a 32-bit destination's upper half cleared, anyway.
-    [Cmova, Cmovae, Cmovb, Cmovbe, Cmove, Cmovg, Cmovge, Cmovl, Cmovle, Cmovne, Cmovno, Cmovnp, Cmovns, Cmovo, Cmovp, Cmovs],
-    exact (m, i) {
+    [
+        Cmova, Cmovae, Cmovb, Cmovbe, Cmove, Cmovg, Cmovge, Cmovl, Cmovle, Cmovne, Cmovno, Cmovnp, Cmovns, Cmovo,
+        Cmovp, Cmovs,
+    ], exact (m, i) {
         let (old, new) = (read(m, i, 0), read(m, i, 1));
         let holds = condition(m, i.condition_code());
         let value = m.select(holds, new, old);
@@ -91,7 +93,9 @@ extension! { "data_transfer";
     "cmovs r8,r9" = "4d0f48c1";
 
     /// The condition as a byte.
-    [Seta, Setae, Setb, Setbe, Sete, Setg, Setge, Setl, Setle, Setne, Setno, Setnp, Setns, Seto, Setp, Sets], exact (m, i) {
+    [
+        Seta, Setae, Setb, Setbe, Sete, Setg, Setge, Setl, Setle, Setne, Setno, Setnp, Setns, Seto, Setp, Sets,
+    ], exact (m, i) {
         let holds = condition(m, i.condition_code());
         let value = m.bool_to_int(holds, Width::W8);
         write(m, i, 0, value);

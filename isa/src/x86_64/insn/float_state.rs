@@ -4,7 +4,7 @@
 use super::x87::{join, load_80, store_80};
 use crate::machine::{BinOp, Trap, Width};
 use crate::x86_64::mmx::trap_if_pending;
-use crate::x86_64::operand::{X86, memory_address, write};
+use crate::x86_64::operand::{X86, memory_address, probe, write};
 use crate::x86_64::vector::BITS;
 use crate::x86_64::x87::Operation;
 use crate::x86_64::{Insn, Reg};
@@ -56,6 +56,7 @@ extension! { "float_state";
     /// Store the x87 environment and mask all exceptions.
     [Fnstenv], approximate("the last opcode and the segment selectors are not kept") (m, i) {
         let address = memory_address(m, i);
+        probe(m, address, environment_bytes(i));
         store_environment(m, i, address);
         tell(m, Operation::MaskAll);
     }
@@ -69,6 +70,7 @@ extension! { "float_state";
     /// Store the whole x87 unit and set it to its initial state.
     [Fnsave], approximate("the last opcode and the segment selectors are not kept") (m, i) {
         let address = memory_address(m, i);
+        probe(m, address, environment_bytes(i) + 80);
         store_environment(m, i, address);
         for n in 0..8 {
             let number = m.int(W128, n);
@@ -201,6 +203,7 @@ fn is_wide(i: &Insn) -> bool {
 
 fn store_image<M: X86>(m: &mut M, i: &Insn) {
     let address = aligned_address(m, i);
+    probe(m, address, 512);
     let none = m.int(W128, 0);
     let mut low = m.coprocessor(Operation::ImageLow as u32, none, none);
     let data = m.coprocessor(Operation::ImageHigh as u32, none, none);

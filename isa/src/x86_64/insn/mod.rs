@@ -173,5 +173,6 @@ extensions! {
     sse_move,
     sse_shuffle,
     x87,
+    x87_function,
     float_state,
 }

@@ -2,7 +2,7 @@
 //! leaves every flag. OF is defined for a count of one only; what current CPUs leave there otherwise
 //! varies, here it follows the same formula.
 
-use crate::machine::{BinOp, Width};
+use crate::machine::{BinOp, UnOp, Width};
 use crate::x86_64::flags::set_result_flags;
 use crate::x86_64::operand::{X86, operand_width, read, write};
 use crate::x86_64::{Flag, Insn};
@@ -239,7 +239,7 @@ fn rotate<M: X86>(m: &mut M, a: M::Int, count: &Count<M>, along: BinOp, against:
     let mask = u64::from(width.bits()) - 1;
     let by = m.resize(count.value, width);
     let by = m.bin_const(BinOp::And, by, mask);
-    let rest = m.un(crate::machine::UnOp::Neg, by);
+    let rest = m.un(UnOp::Neg, by);
     let rest = m.bin_const(BinOp::And, rest, mask);
     let (out, back) = (m.bin(along, a, by), m.bin(against, a, rest));
     m.bin(BinOp::Or, out, back)

@@ -5,6 +5,7 @@ use super::sse_float::NAN;
 use crate::machine::{FloatFormat, Rounding, Width};
 use crate::x86_64::Insn;
 use crate::x86_64::operand::{X86, read, write};
+use crate::x86_64::mmx;
 use crate::x86_64::vector::{BITS, from_low, scalar, set, set_scalar, source, xmm_number};
 use FloatFormat::{F32, F64};
 use Rounding::{Current, Zero};
@@ -71,14 +72,14 @@ extension! { "sse_convert";
 
     /// MMX double words to low singles.
     [Cvtpi2ps], exact (m, i) {
-        let a = source(m, i, 1);
+        let a = mmx_source(m, i);
         let converted = m.int_to_float_lanes(a, W32, F32);
         set_low(m, i, converted);
     }
     "cvtpi2ps xmm1,mm2" = "0f2aca", "cvtpi2ps xmm1,[rdi]" = "0f2a0f";
     /// MMX double words to doubles.
     [Cvtpi2pd], exact (m, i) {
-        let a = source(m, i, 1);
+        let a = mmx_source(m, i);
         let result = m.int_to_float_lanes(a, W32, F64);
         set(m, i, result);
     }
@@ -90,10 +91,10 @@ extension! { "sse_convert";
     [Cvttps2pi], exact (m, i) { low_to_mmx(m, i, Zero) }
     "cvttps2pi mm1,xmm2" = "0f2cca";
     /// Doubles to MMX double words.
-    [Cvtpd2pi], exact (m, i) { packed_to_int(m, i, F64, Current) }
+    [Cvtpd2pi], exact (m, i) { packed_to_mmx(m, i, Current) }
     "cvtpd2pi mm1,xmm2" = "660f2dca", "cvtpd2pi mm1,[rdi]" = "660f2d0f";
     /// Doubles to MMX double words, truncating.
-    [Cvttpd2pi], exact (m, i) { packed_to_int(m, i, F64, Zero) }
+    [Cvttpd2pi], exact (m, i) { packed_to_mmx(m, i, Zero) }
     "cvttpd2pi mm1,xmm2" = "660f2cca";
 }
 
@@ -133,9 +134,27 @@ fn single_to_int<M: X86>(m: &mut M, i: &Insn, format: FloatFormat, rounding: Rou
     write(m, i, 0, result);
 }
 
+/// Operand 1, which puts the x87 unit into MMX state if it is a register.
+fn mmx_source<M: X86>(m: &mut M, i: &Insn) -> M::Vec {
+    let value = source(m, i, 1);
+    if i.op1_register().is_mm() {
+        mmx::enter(m);
+    }
+    value
+}
+
+/// Doubles to an MMX register. The x87 unit is in MMX state before an exception is raised.
+fn packed_to_mmx<M: X86>(m: &mut M, i: &Insn, rounding: Rounding) {
+    let a = source(m, i, 1);
+    mmx::enter(m);
+    let result = m.float_to_int_lanes(F64, rounding, a, W32, indefinite(W32));
+    set(m, i, result);
+}
+
 /// The low two singles of operand 1 to an MMX register; the upper two must not raise anything.
 fn low_to_mmx<M: X86>(m: &mut M, i: &Insn, rounding: Rounding) {
     let low = scalar(m, i, 1, W64);
+    mmx::enter(m);
     let low = from_low(m, low);
     let result = m.float_to_int_lanes(F32, rounding, low, W32, indefinite(W32));
     set(m, i, result);

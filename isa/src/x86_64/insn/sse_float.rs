@@ -1,8 +1,8 @@
 //! Floating-point arithmetic and comparison of SSE, SSE2, SSE3 and SSE4.1. SDM vol. 2.
 
-use crate::machine::{BinOp, FloatCmp, FloatFormat, FloatOp, NanRule, Rounding, Width};
+use crate::machine::{BinOp, CmpOp, FloatCmp, FloatFormat, FloatOp, LaneOp, NanRule, Rounding, Width};
 use crate::x86_64::operand::X86;
-use crate::x86_64::vector::{bitwise, complement, constant, scalar, set, set_scalar, source};
+use crate::x86_64::vector::{bitwise, complement, constant, scalar, set, set_scalar, source, splat};
 use crate::x86_64::{Flag, Insn, Reg};
 use FloatFormat::{F32, F64};
 
@@ -202,17 +202,22 @@ fn pick<M: X86>(m: &mut M, format: FloatFormat, a: M::Vec, b: M::Vec, singles: &
     }
 }
 
-/// ADDSUB. Even and odd lanes are computed apart, doubled, so that no lane raises what it should not.
+/// ADDSUB: one addition, with the sign of what is to be subtracted inverted, unless that is a NaN.
 fn sub_and_add<M: X86>(m: &mut M, i: &Insn, format: FloatFormat) {
     let (a, b) = (source(m, i, 0), source(m, i, 1));
-    let mut half = |op, singles: &[u8; 4], doubles: &[u8; 2]| {
-        let a = pick(m, format, a, a, singles, doubles);
-        let b = pick(m, format, b, b, singles, doubles);
-        m.float_lanes(op, format, NAN, a, b)
+    let lane = format.width();
+    let (infinity, even_signs) = match format {
+        F32 => (0x7f80_0000, 1 << 95 | 1 << 31),
+        F64 => (0x7ff0 << 48, 1 << 63),
     };
-    let even = half(FloatOp::Sub, &[0, 0, 2, 2], &[0, 0]);
-    let odd = half(FloatOp::Add, &[1, 1, 3, 3], &[1, 1]);
-    let result = pick(m, format, even, odd, &[0, 5, 2, 7], &[0, 3]);
+    let magnitude = splat(m, lane, lane.mask() as u64 >> 1);
+    let magnitude = bitwise(m, BinOp::And, b, magnitude);
+    let infinity = splat(m, lane, infinity);
+    let number = m.lanes(LaneOp::Cmp(CmpOp::Sle), lane, magnitude, infinity);
+    let even_signs = constant(m, even_signs);
+    let inverted = bitwise(m, BinOp::And, even_signs, number);
+    let b = bitwise(m, BinOp::Xor, b, inverted);
+    let result = m.float_lanes(FloatOp::Add, format, NAN, a, b);
     set(m, i, result);
 }
 

@@ -1,7 +1,8 @@
 //! Moves of whole and partial vectors (SSE to SSE4.1, MMX). SDM vol. 2.
 
 use crate::machine::{BinOp, CmpOp, Width};
-use crate::x86_64::operand::{X86, memory_address, read, segment_base, write};
+use crate::x86_64::operand::{X86, memory_address, probe, read, segment_base, write};
+use crate::x86_64::mmx;
 use crate::x86_64::vector::{
     BITS, from_low, in_memory, is_mmx, scalar, set, set_scalar, source, unaligned, xmm_number,
 };
@@ -102,6 +103,7 @@ extension! { "sse_move";
     /// From MMX to XMM register.
     [Movq2dq], exact (m, i) {
         let value = source(m, i, 1);
+        mmx::enter(m);
         set(m, i, value);
     }
     "movq2dq xmm1,mm2" = "f30fd6ca";
@@ -187,6 +189,14 @@ fn move_int<M: X86>(m: &mut M, i: &Insn) {
         let width = if i.op0_register().is_gpr64() || i.memory_size().size() == 8 { Width::W64 } else { Width::W32 };
         let value = m.lane(whole, width, 0);
         write(m, i, 0, value);
+        enter_mmx(m, i);
+    }
+}
+
+/// Operand 1 has been read; if it is an MMX register, the x87 unit is in MMX state now.
+fn enter_mmx<M: X86>(m: &mut M, i: &Insn) {
+    if i.op1_register().is_mm() {
+        mmx::enter(m);
     }
 }
 
@@ -197,6 +207,7 @@ fn move_q<M: X86>(m: &mut M, i: &Insn) {
     if in_memory(i, 0) {
         let address = memory_address(m, i);
         m.store(address, low);
+        enter_mmx(m, i);
     } else {
         let whole = from_low(m, low);
         set(m, i, whole);
@@ -208,12 +219,15 @@ fn signs<M: X86>(m: &mut M, i: &Insn, lane: Width) {
     let mask = m.sign_mask(value, lane, Width::W64);
     let number = i.op0_register().full_register().number() as u8;
     m.set_reg(Reg::Gpr(number), mask);
+    enter_mmx(m, i);
 }
 
 fn store_masked<M: X86>(m: &mut M, i: &Insn) {
     let (value, mask) = (source(m, i, 1), source(m, i, 2));
     let address = implicit_rdi(m, i);
     let bytes = if i.op1_register().is_mm() { 8 } else { 16 };
+    enter_mmx(m, i);
+    probe(m, address, bytes.into());
     for n in 0..bytes {
         let chosen = m.lane(mask, Width::W8, n);
         let zero = m.int(Width::W8, 0);

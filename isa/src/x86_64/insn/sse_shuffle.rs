@@ -4,6 +4,7 @@
 use crate::machine::{BinOp, CmpOp, LaneOp, Width};
 use crate::x86_64::Insn;
 use crate::x86_64::operand::{X86, memory_address, read, write};
+use crate::x86_64::mmx;
 use crate::x86_64::vector::{
     BITS, bitwise, blend, in_memory, is_mmx, set, source, splat, xmm_number,
 };
@@ -254,6 +255,9 @@ fn insert<M: X86>(m: &mut M, i: &Insn, lane: Width) {
 fn extract<M: X86>(m: &mut M, i: &Insn, lane: Width) {
     let from = source(m, i, 1);
     let value = m.lane(from, lane, lane_index(i, i.op1_register().is_mm(), lane));
+    if i.op1_register().is_mm() {
+        mmx::enter(m);
+    }
     if in_memory(i, 0) {
         let address = memory_address(m, i);
         m.store(address, value);

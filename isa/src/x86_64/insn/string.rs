@@ -24,7 +24,7 @@ extension! { "string";
         } else if string.is_plain(i) {
             let backward = m.get(Flag::Df);
             let forward = m.not(backward);
-            m.when(forward, &mut |m| m.copy_forward(Reg::Gpr(gpr::RDI), Reg::Gpr(gpr::RSI), Reg::Gpr(gpr::RCX), width));
+            m.when(forward, &mut |m| m.copy_forward(RDI, RSI, RCX, width));
             m.when(backward, &mut |m| string.repeat(m, &mut element, None));
         } else {
             string.repeat(m, &mut element, None);
@@ -48,7 +48,7 @@ extension! { "string";
         } else if string.is_plain(i) {
             let backward = m.get(Flag::Df);
             let forward = m.not(backward);
-            m.when(forward, &mut |m| m.fill_forward(Reg::Gpr(gpr::RDI), Reg::Gpr(gpr::RCX), value));
+            m.when(forward, &mut |m| m.fill_forward(RDI, RCX, value));
             m.when(backward, &mut |m| string.repeat(m, &mut element, None));
         } else {
             string.repeat(m, &mut element, None);
@@ -103,6 +103,10 @@ extension! { "string";
     "cmpsq [rsi],[rdi]" = "48a7", "repe cmpsb [rsi],[rdi]" = "f3a6", "repne cmpsw [rsi],[rdi]" = "f266a7",
     "repe cmpsd [rsi],[rdi]" = "f3a7", "repne cmpsq [rsi],[rdi]" = "f248a7";
 }
+
+const RCX: Reg = Reg::Gpr(gpr::RCX);
+const RSI: Reg = Reg::Gpr(gpr::RSI);
+const RDI: Reg = Reg::Gpr(gpr::RDI);
 
 fn repeats(i: &Insn) -> bool {
     i.has_rep_prefix() || i.has_repne_prefix()

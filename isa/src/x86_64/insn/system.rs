@@ -1,6 +1,6 @@
 //! No-operations, barriers, traps, system calls and what the CPU says about itself. SDM vol. 2.
 
-use crate::machine::{BinOp, Machine, Trap, Width};
+use crate::machine::{BinOp, CmpOp, Machine, Trap, Width};
 use crate::x86_64::flags::rflags;
 use crate::x86_64::operand::{gpr, memory_address, operand_width, read, read_part, write, write_part};
 use crate::x86_64::{Insn, Reg, coprocessor};
@@ -8,8 +8,10 @@ use iced_x86::Mnemonic;
 
 extension! { "system";
     /// Nothing. RDSSP does nothing because shadow stacks are off.
-    [Nop, Endbr64, Endbr32, Pause, Prefetchnta, Prefetcht0, Prefetcht1, Prefetcht2, Prefetchw, Prefetch, Prefetchwt1, Rdsspd, Rdsspq, Cldemote],
-    exact (_m, _i) {}
+    [
+        Nop, Endbr64, Endbr32, Pause, Prefetchnta, Prefetcht0, Prefetcht1, Prefetcht2, Prefetchw, Prefetch,
+        Prefetchwt1, Rdsspd, Rdsspq, Cldemote,
+    ], exact (_m, _i) {}
     "nop" = "90", "nop [rax]" = "0f1f00", "endbr64" = "f30f1efa", "endbr32" = "f30f1efb",
     "prefetchnta [rdi]" = "0f1807", "prefetcht1 [rdi]" = "0f1817", "prefetcht2 [rdi]" = "0f181f",
     "prefetch_exclusive [rdi]" = "0f0d07", "prefetchwt1 [rdi]" = "0f0d17", "rdsspd eax" = "f30f1ec8",
@@ -40,8 +42,7 @@ extension! { "system";
     "int1" = "f1";
 
     /// Privileged: #GP.
-    [Hlt, Cli, Sti, In, Out, Clts, Invd, Wbinvd, Rdmsr, Wrmsr, Swapgs],
-    exact (m, _i) { raise(m, Trap::GeneralProtection); }
+    [Hlt, Cli, Sti, In, Out, Clts, Invd, Wbinvd, Rdmsr, Wrmsr, Swapgs], exact (m, _i) { raise(m, Trap::GeneralProtection); }
     "hlt" = "f4", "sti" = "fb", "out dx,al" = "ee", "clts" = "0f06", "invd" = "0f08", "wbinvd" = "0f09",
     "wrmsr" = "0f30", "swapgs" = "0f01f8", "cli" = "fa", "in al,dx" = "ec", "rdmsr" = "0f32";
 
@@ -86,7 +87,9 @@ extension! { "system";
     "rdtsc" = "0f31", "rdtscp" = "0f01f9";
 
     /// Extended control register: #UD, since CPUID does not offer OSXSAVE.
-    [Xgetbv], approximate("CPUID hides XSAVE, which the machine may have") (m, _i) { raise(m, Trap::Undefined); }
+    [Xgetbv], approximate("CPUID hides XSAVE, which the machine may have") (m, _i) {
+        raise(m, Trap::Undefined);
+    }
     "xgetbv" = "0f01d0";
 
     /// Read a segment base.
@@ -103,7 +106,7 @@ extension! { "system";
         let base = m.zext(base, Width::W64);
         let shifted = m.bin_const(BinOp::Shl, base, 16);
         let canonical = m.bin_const(BinOp::AShr, shifted, 16);
-        let noncanonical = m.cmp(crate::machine::CmpOp::Ne, canonical, base);
+        let noncanonical = m.cmp(CmpOp::Ne, canonical, base);
         m.trap_if(noncanonical, Trap::GeneralProtection);
         m.set_reg(base_of(i), base);
     }

@@ -1,7 +1,7 @@
 //! x87 values: loads, stores, arithmetic, comparison. SDM vol. 1, chapter 8; vol. 2A.
 
 use crate::machine::{BinOp, Width};
-use crate::x86_64::operand::{X86, memory_address, width_of};
+use crate::x86_64::operand::{X86, memory_address, probe, width_of};
 use crate::x86_64::x87::{Format, Operation, Request, WITHHELD};
 use crate::x86_64::{Flag, Insn, mmx::trap_if_pending};
 use iced_x86::{MemorySize, OpKind};
@@ -40,23 +40,23 @@ extension! { "x87";
     "fldz" = "d9ee";
 
     /// Store as floating-point value.
-    [Fst], exact (m, i) { store(m, i, Operation::Store, false) }
+    [Fst], exact (m, i) { store(m, i, ROUNDED, 0) }
     "fst dword ptr [rdi],st" = "d917", "fst qword ptr [rdi],st" = "dd17", "fst st(3),st" = "ddd3";
     /// Store as floating-point value and pop.
-    [Fstp], exact (m, i) { store(m, i, Operation::Store, true) }
+    [Fstp], exact (m, i) { store(m, i, ROUNDED, 1) }
     "fstp dword ptr [rdi],st" = "d91f", "fstp qword ptr [rdi],st" = "dd1f", "fstp tbyte ptr [rdi],st" = "db3f", "fstp st(2),st" = "ddda",
     "fstp st(0),st" = "ddd8";
     /// Store as integer.
-    [Fist], exact (m, i) { store(m, i, Operation::Store, false) }
+    [Fist], exact (m, i) { store(m, i, ROUNDED, 0) }
     "fist word ptr [rdi],st" = "df17", "fist dword ptr [rdi],st" = "db17";
     /// Store as integer and pop.
-    [Fistp], exact (m, i) { store(m, i, Operation::Store, true) }
+    [Fistp], exact (m, i) { store(m, i, ROUNDED, 1) }
     "fistp word ptr [rdi],st" = "df1f", "fistp dword ptr [rdi],st" = "db1f", "fistp qword ptr [rdi],st" = "df3f";
     /// Store as integer, truncating, and pop.
-    [Fisttp], exact (m, i) { store(m, i, Operation::StoreTruncated, true) }
+    [Fisttp], exact (m, i) { store(m, i, TRUNCATED, 1) }
     "fisttp word ptr [rdi],st" = "df0f", "fisttp dword ptr [rdi],st" = "db0f", "fisttp qword ptr [rdi],st" = "dd0f";
     /// Store as packed decimal and pop.
-    [Fbstp], exact (m, i) { store(m, i, Operation::Store, true) }
+    [Fbstp], exact (m, i) { store(m, i, ROUNDED, 1) }
     "fbstp tbyte ptr [rdi],st" = "df37";
 
     /// Exchange.
@@ -215,6 +215,11 @@ extension! { "x87";
     "fnop" = "d9d0";
 }
 
+/// Conversion and completion of a store in the current rounding mode.
+const ROUNDED: [Operation; 2] = [Operation::Store, Operation::Stored];
+/// The same, truncating.
+const TRUNCATED: [Operation; 2] = [Operation::StoreTruncated, Operation::StoredTruncated];
+
 /// A request for an operation on stack registers; `number` is the operand.
 pub(super) const fn register(number: u8) -> Request {
     Request { bits: number as u128, format: Format::Register, destination: 0, pops: 0, in_memory: false }
@@ -322,20 +327,22 @@ pub(super) fn store_80<M: X86>(m: &mut M, address: M::Int, value: M::Int) {
     m.store(above, high);
 }
 
-/// Stores. The value is popped when it has reached memory, so that a refused store leaves the stack alone.
-fn store<M: X86>(m: &mut M, i: &Insn, operation: Operation, pop: bool) {
+/// Stores, in three steps: what to store, storing it, and what follows from that in the unit; so that a
+/// refused store leaves the unit alone.
+fn store<M: X86>(m: &mut M, i: &Insn, [convert, finish]: [Operation; 2], pops: u8) {
     if !is_memory(i) {
-        let request = Request { destination: stack_number(i, 0), pops: pop.into(), ..register(0) };
+        let request = Request { destination: stack_number(i, 0), pops, ..register(0) };
         let none = m.int(W128, 0);
         operate(m, i, Operation::StoreRegister, request, none);
         return;
     }
     let format = format(i);
-    let request = Request { bits: 0, format, destination: 0, pops: 0, in_memory: true };
+    let request = Request { bits: 0, format, destination: 0, pops, in_memory: true };
     let none = m.int(W128, 0);
-    let answer = operate(m, i, operation, request, none);
+    let answer = operate(m, i, convert, request, none);
     let granted = is_granted(m, answer);
     let address = memory_address(m, i);
+    probe(m, address, i.memory_size().size() as u64);
     m.when(granted, &mut |m| {
         if matches!(format, Format::F80 | Format::Decimal) {
             store_80(m, address, answer);
@@ -343,11 +350,8 @@ fn store<M: X86>(m: &mut M, i: &Insn, operation: Operation, pop: bool) {
             let value = m.trunc(answer, width_of(i.memory_size().size()));
             m.store(address, value);
         }
-        if pop {
-            let none = m.int(W128, 0);
-            m.coprocessor(Operation::Pop as u32, none, none);
-        }
     });
+    operate(m, i, finish, request, none);
 }
 
 /// No unmasked exception withholds the answer.

@@ -18,7 +18,6 @@ impl Unit<'_> {
         Some(match operation {
             ControlWord => self.state.control.into(),
             StatusWord => self.state.status.into(),
-            Pop => self.done(|unit| unit.pop()),
             ClearExceptions => self.done(|unit| unit.clear_exceptions()),
             Initialize => self.done(|unit| unit.initialize()),
             MaskAll => self.done(|unit| {
@@ -51,10 +50,8 @@ impl Unit<'_> {
             Wait => 0,
             SetControlWord => self.done(|unit| unit.set_control(a as u16)),
             SetEnvironment => self.done(|unit| unit.set_environment(a, b)),
-            MmxRead => {
-                self.enter_mmx();
-                self.state.significand[a as usize & 7].into()
-            }
+            MmxRead => self.state.significand[a as usize & 7].into(),
+            MmxEnter => self.done(|unit| unit.enter_mmx()),
             MmxWrite => self.done(|unit| {
                 unit.enter_mmx();
                 unit.state.significand[a as usize & 7] = b as u64;

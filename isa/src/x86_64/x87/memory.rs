@@ -73,12 +73,38 @@ impl Unit<'_> {
         self.push(value.to_x87());
     }
 
-    /// The bits of ST(0) in a format.
+    /// The bits of ST(0) in a format, unless they are withheld. Only the context changes.
     pub(super) fn store(&mut self, format: Format, mode: RoundingMode) -> u128 {
-        let Some(value) = self.get(0) else {
-            return if self.stack_fault(false) { indefinite(format) } else { WITHHELD };
+        let bits = match self.get(0) {
+            Some(value) => self.converted(format, mode, value),
+            None => {
+                self.context.raise(INVALID);
+                indefinite(format)
+            }
         };
-        let bits = match format {
+        let unmasked = self.context.raised & !self.context.masked;
+        if unmasked & (INVALID | OVERFLOW | UNDERFLOW) == 0 {
+            return bits;
+        }
+        self.context.raised &= !INEXACT;
+        WITHHELD
+    }
+
+    /// [`Unit::store`] with its consequences.
+    pub(super) fn stored(&mut self, request: Request, mode: RoundingMode) {
+        let withheld = self.store(request.format, mode) == WITHHELD;
+        if self.is_empty(0) {
+            self.stack_fault(false);
+        } else {
+            self.settle();
+        }
+        if !withheld {
+            (0..request.pops).for_each(|_| self.pop());
+        }
+    }
+
+    fn converted(&mut self, format: Format, mode: RoundingMode, value: Float) -> u128 {
+        match format {
             Format::F32 => self.convert_float(softfloat::Format::F32, value),
             Format::F64 => self.convert_float(softfloat::Format::F64, value),
             Format::I16 => self.convert_integer(mode, value, 16),
@@ -89,14 +115,7 @@ impl Unit<'_> {
                 let (sign_exponent, significand) = self.raw(0);
                 u128::from(sign_exponent) << 64 | u128::from(significand)
             }
-        };
-        let unmasked = self.context.raised & !self.context.masked;
-        let withheld = unmasked & (INVALID | OVERFLOW | UNDERFLOW) != 0;
-        if withheld {
-            self.context.raised &= !INEXACT;
         }
-        self.settle();
-        if withheld { WITHHELD } else { bits }
     }
 
     /// A denormal value is no exception to a store.

@@ -13,8 +13,10 @@ mod memory;
 mod remainder;
 mod transcendental;
 mod unit;
+mod wide;
 
 use super::X87;
+use crate::softfloat::RoundingMode;
 use unit::Unit;
 
 /// Bit of an answer: an unmasked exception of an earlier instruction was pending, and nothing was done.
@@ -50,14 +52,16 @@ operations! {
     Load,
     /// Push the constant that the operand counts: 1, log2 10, log2 e, π, log10 2, ln 2, 0.
     LoadConstant,
-    /// Yield ST(0) in the operand's format.
+    /// Yield ST(0) in the operand's format. Nothing else changes: memory may refuse the store.
     Store,
     /// [`Operation::Store`], truncating.
     StoreTruncated,
+    /// The store has been made (or withheld): enter its exceptions, pop.
+    Stored,
+    /// [`Operation::Stored`], truncating.
+    StoredTruncated,
     /// Copy ST(0) to ST(operand).
     StoreRegister,
-    /// Pop, after the store has succeeded. Never pending.
-    Pop,
     /// Exchange ST(0) with ST(operand).
     Exchange,
     /// Copy ST(operand) to ST(0) if bit 8 of the operand is set.
@@ -156,10 +160,12 @@ operations! {
     ImageHigh,
     /// Set the unit from the first 24 bytes of an FXSAVE image. Never pending.
     SetImage,
-    /// MMX register.
+    /// MMX register. The unit stays in x87 state.
     MmxRead,
     /// Set MMX register (first operand) to the second.
     MmxWrite,
+    /// Enter MMX state.
+    MmxEnter,
     /// EMMS: all registers empty.
     MmxEmpty,
 }
@@ -245,19 +251,31 @@ pub fn run(state: &mut X87, operation: u32, a: u128, b: u128) -> u128 {
         return answer;
     }
     let request = Request::unpack(a);
+    if let Some(mode) = unit.mode_of_store(operation) {
+        return unit.store(request.format, mode);
+    }
     unit.note_instruction(&request, b);
     unit.operate(operation, request)
 }
 
 impl Unit<'_> {
+    /// How a store rounds, if `operation` is one.
+    fn mode_of_store(&self, operation: Operation) -> Option<RoundingMode> {
+        match operation {
+            Operation::Store => Some(self.context.rounding),
+            Operation::StoreTruncated => Some(RoundingMode::Zero),
+            _ => None,
+        }
+    }
+
     /// Operations on values.
     fn operate(&mut self, operation: Operation, request: Request) -> u128 {
         use Operation::*;
         match operation {
             Load => self.load(request),
             LoadConstant => self.load_constant(request.bits as usize),
-            Store => return self.store(request.format, self.context.rounding),
-            StoreTruncated => return self.store(request.format, crate::softfloat::RoundingMode::Zero),
+            Stored => self.stored(request, self.context.rounding),
+            StoredTruncated => self.stored(request, RoundingMode::Zero),
             StoreRegister => self.store_register(request),
             Exchange => self.exchange(request.bits as u8 & 7),
             MoveIf => self.move_if(request.bits as u8 & 7, request.bits >> 8 & 1 != 0),

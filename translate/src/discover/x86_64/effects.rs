@@ -26,14 +26,16 @@ pub(super) fn written_gprs(i: &Insn) -> u16 {
 pub(in crate::discover) struct FlagUse {
     /// May read.
     pub(in crate::discover) reads: FlagSet,
-    /// Writes in any case. A flag that the manual calls undefined is not written.
+    /// Writes in any case, be it a value that the manual calls undefined: nobody can rely on the old one.
     pub(in crate::discover) writes: FlagSet,
 }
 
-/// The flags that the instruction itself reads and writes; callees are not looked into.
+/// The flags that the instruction itself reads and writes, [`CopyUse`] aside; callees are not looked into.
 pub(in crate::discover) fn flags(i: &Insn) -> FlagUse {
-    let written = i.rflags_written() | i.rflags_cleared() | i.rflags_set();
-    let writes = if may_leave_flags(i) { FlagSet::EMPTY } else { set_of(written) };
+    if makes_flags_copy(i) {
+        return FlagUse { reads: FlagSet::EMPTY, writes: FlagSet::EMPTY };
+    }
+    let writes = if may_leave_flags(i) { FlagSet::EMPTY } else { set_of(i.rflags_modified()) };
     FlagUse { reads: set_of(i.rflags_read()), writes }
 }
 
@@ -71,30 +73,36 @@ fn may_leave_flags(i: &Insn) -> bool {
     }
 }
 
-/// The register that the instruction copies the flags to, besides what [`flags`] says: `syscall` saves them
-/// in r11. They are read only where that register is.
-pub(in crate::discover) fn flags_saved_in(i: &Insn) -> Option<u8> {
-    (i.mnemonic() == Mnemonic::Syscall).then_some(11)
+/// What the instruction does to the copy of the flags that `syscall` leaves in r11.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::discover) struct CopyUse {
+    /// It makes one.
+    pub(in crate::discover) makes: bool,
+    /// It may read r11. A push does not count: compilers push volatile registers to move the stack pointer.
+    pub(in crate::discover) reads: bool,
+    /// It overwrites r11, or enough of it that nobody can want the rest.
+    pub(in crate::discover) overwrites: bool,
 }
 
-/// Whether the instruction itself may read general register `register`, and whether it overwrites all of it.
-pub(in crate::discover) fn use_of(
-    factory: &mut InstructionInfoFactory,
-    i: &Insn,
-    register: u8,
-) -> (bool, bool) {
-    let used = registers(factory, i);
-    let mentions = |set: RegisterSet| set.gpr >> register & 1 != 0;
-    let certainly =
-        i.mnemonic() == Mnemonic::Syscall
-            || factory.info_options(i, InstructionInfoOptions::NO_MEMORY_USAGE).used_registers().iter().any(
-                |r| r.access() == OpAccess::Write && set_of_register(r.register()) == (one(register), true),
-            );
-    (mentions(used.reads), certainly && mentions(used.writes))
+/// See [`CopyUse`].
+pub(in crate::discover) fn flags_copy(factory: &mut InstructionInfoFactory, i: &Insn) -> CopyUse {
+    if makes_flags_copy(i) {
+        return CopyUse { makes: true, reads: false, overwrites: true };
+    }
+    let info = factory.info_options(i, InstructionInfoOptions::NO_MEMORY_USAGE);
+    let mut copy = CopyUse::default();
+    for used in info.used_registers().iter().filter(|u| u.register().full_register() == Register::R11) {
+        match used.access() {
+            OpAccess::Write => copy.overwrites = true,
+            OpAccess::CondWrite | OpAccess::None | OpAccess::NoMemAccess => {}
+            _ => copy.reads |= i.mnemonic() != Mnemonic::Push,
+        }
+    }
+    copy
 }
 
-fn one(register: u8) -> RegisterSet {
-    RegisterSet { gpr: 1 << register, ..RegisterSet::default() }
+fn makes_flags_copy(i: &Insn) -> bool {
+    i.mnemonic() == Mnemonic::Syscall
 }
 
 /// The registers that the instruction itself reads and writes; callees are not looked into.
@@ -141,7 +149,7 @@ const X87: RegisterSet = RegisterSet { gpr: 0, vec: 0, x87: true, opmask: false 
 /// The register as a set, and whether a write to it leaves nothing of its old value.
 fn set_of_register(register: Register) -> (RegisterSet, bool) {
     let none = RegisterSet::default();
-    let number = register.number();
+    let number = register.full_register().number();
     if register.is_gpr() {
         (RegisterSet { gpr: 1 << number, ..none }, register.is_gpr64() || register.is_gpr32())
     } else if register.is_vector_register() {

@@ -1,0 +1,99 @@
+//! The guest's vDSO abroad: the kernel's data that its code reads is not there, so each function starts with the system
+//! call that it stands for.
+
+use crate::elf::Elf;
+use crate::error::{RecodeError, Result};
+use tranship_abi::host::Host;
+
+/// The functions that x86-64 vDSOs export (`arch/x86/entry/vdso/vdso.lds.S`), without the `__vdso_` that each name may
+/// have, and their system calls; `None` for one that fails with ENOSYS.
+const FUNCTIONS: &[(&str, Option<u32>)] = &[
+    ("clock_gettime", Some(228)),
+    ("clock_getres", Some(229)),
+    ("gettimeofday", Some(96)),
+    ("getcpu", Some(309)),
+    ("time", Some(201)),
+    ("getrandom", Some(318)),
+    ("sgx_enter_enclave", None),
+];
+
+/// `getrandom`'s fifth argument when the caller asks about the state it should allocate; such a caller gets ENOSYS and
+/// goes on to use the system call.
+const CMP_R8_MINUS_1: [u8; 4] = [0x49, 0x83, 0xf8, 0xff];
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+const RET: u8 = 0xc3;
+const ENOSYS: u32 = 38;
+
+/// Code that was put in the place of a function.
+struct Stub {
+    /// Offset of the function in the vDSO.
+    at: usize,
+    code: Vec<u8>,
+}
+
+/// Where a guest that is in a stub is, seen from home, where the function is the kernel's own again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The function is still to be executed: at its first instruction, at this offset.
+    Entry(u64),
+    /// It is done and is about to return.
+    Return,
+}
+
+/// Replace the functions in `image`, the pages of the vDSO of process `pid`.
+pub(crate) fn put_stubs(image: &mut [u8], pid: u32) -> Result<()> {
+    for stub in stubs(image, pid)? {
+        let place = image.get_mut(stub.at..stub.at + stub.code.len());
+        place.ok_or_else(|| unknown(pid, "has a function at its very end"))?.copy_from_slice(&stub.code);
+    }
+    Ok(())
+}
+
+/// Where offset `at` in a vDSO with stubs is in `original`, without; `None` if it is in no stub.
+pub(crate) fn place_at_home(original: &[u8], at: u64, pid: u32) -> Result<Option<Place>> {
+    let stubs = stubs(original, pid)?;
+    let hit = stubs.iter().find(|stub| (stub.at as u64..(stub.at + stub.code.len()) as u64).contains(&at));
+    Ok(hit.map(|stub| match stub.code[(at - stub.at as u64) as usize] {
+        RET => Place::Return,
+        _ => Place::Entry(stub.at as u64),
+    }))
+}
+
+fn unknown(pid: u32, what: &str) -> RecodeError {
+    RecodeError::refused(format!("process {pid}"), format!("its vDSO {what}"))
+}
+
+fn stubs(image: &[u8], pid: u32) -> Result<Vec<Stub>> {
+    let elf = Elf::of(Host::X86_64, "[vdso]", image)?;
+    let first = elf.segments()?.first().map_or(0, |segment| segment.address);
+    let mut stubs: Vec<Stub> = Vec::new();
+    for (symbol, address) in elf.symbols()? {
+        let symbol = String::from_utf8_lossy(symbol);
+        let name = symbol.strip_prefix("__vdso_").unwrap_or(&symbol);
+        let at = usize::try_from(address.wrapping_sub(first)).unwrap_or(usize::MAX);
+        if name.is_empty() || name == "LINUX_2.6" || stubs.iter().any(|stub| stub.at == at) {
+            continue;
+        }
+        let known = FUNCTIONS.iter().find(|(function, _)| *function == name);
+        let (_, number) =
+            known.ok_or_else(|| unknown(pid, &format!("exports {name}, which is not known")))?;
+        stubs.push(Stub { at, code: code(name, *number) });
+    }
+    Ok(stubs)
+}
+
+fn code(name: &str, number: Option<u32>) -> Vec<u8> {
+    let fail = [&mov_eax(ENOSYS.wrapping_neg())[..], &[0x48, 0x98, RET]].concat(); // cdqe: -ENOSYS in 64 bits
+    let Some(number) = number else { return fail };
+    let call = [&mov_eax(number)[..], &SYSCALL, &[RET]].concat();
+    if name == "getrandom" {
+        let je = [0x74, call.len() as u8];
+        return [&CMP_R8_MINUS_1[..], &je, &call, &fail].concat();
+    }
+    call
+}
+
+fn mov_eax(value: u32) -> [u8; 5] {
+    let [a, b, c, d] = value.to_le_bytes();
+    [0xb8, a, b, c, d]
+}

@@ -1,0 +1,7 @@
+//! Checkpoints that a real CRIU takes and restores.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod crossings;
+mod images;
+mod support;
