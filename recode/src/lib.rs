@@ -8,11 +8,13 @@
 
 mod aarch64;
 pub mod catalogue;
+mod compare;
 mod elf;
 mod error;
 mod files;
 mod flatten;
 pub mod image;
+mod inspect;
 mod layout;
 mod memory;
 mod output;
@@ -26,20 +28,18 @@ mod vdso;
 mod vma;
 mod x86_64;
 
+pub use compare::{Difference, compare};
 pub use error::{RecodeError, Result};
 pub use flatten::{FlatFile, Piece, flatten};
+pub use inspect::{MappingSummary, ProcessSummary, Summary, inspect};
 pub use layout::{GuestObject, HostLayout, MappedFile, Target, link_base};
 pub use memory::{Extent, Memory, PAGE};
 pub use output::Report;
 pub use set::{FileSource, ImageSet};
 
-use std::path::Path;
+pub use tranship_recode_proto as proto;
 
-#[allow(missing_docs, unreachable_pub, clippy::all, clippy::unwrap_used, clippy::panic)]
-pub mod proto {
-    //! CRIU's messages, generated from `recode/proto`.
-    include!(concat!(env!("OUT_DIR"), "/proto/mod.rs"));
-}
+use std::path::Path;
 
 /// Recode the image set in `from` for `target` and write it to `to`, a new or empty directory on the same file system
 /// (links do not reach across; what cannot be linked is copied). Page contents stay in `from`, which the new set names as

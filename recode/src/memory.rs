@@ -78,6 +78,11 @@ impl<'s> Memory<'s> {
     /// Fill `buffer` from `address` on; what is in no image is zero. Returns how many bytes were in one.
     pub fn read(&self, address: u64, buffer: &mut [u8]) -> Result<u64> {
         buffer.fill(0);
+        self.read_over(address, buffer)
+    }
+
+    /// The same, but what is in no image stays as it was.
+    pub(crate) fn read_over(&self, address: u64, buffer: &mut [u8]) -> Result<u64> {
         let wanted = address..address.saturating_add(buffer.len() as u64);
         let mut found = 0;
         let first = self.extents.partition_point(|extent| extent.end <= wanted.start);

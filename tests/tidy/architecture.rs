@@ -99,7 +99,7 @@ fn crates_are_named_after_their_folder() {
     let metadata = tree::metadata(&[]);
     let members = metadata["packages"].as_array().unwrap().iter().filter(|p| p["source"].is_null());
     let misnamed = members.filter_map(|package| {
-        let folder = folder_of(manifest_folder(package));
+        let folder = folder_of(manifest_folder(package)).replace('/', "-");
         let name = package["name"].as_str().unwrap();
         let expected = if folder == "cli" { "tranship".to_owned() } else { format!("tranship-{folder}") };
         (name != expected && name != format!("tranship-{folder}"))

@@ -6,7 +6,7 @@ use std::mem::offset_of;
 use std::path::PathBuf;
 use tranship_abi::block::{ThreadBlock, phase};
 use tranship_abi::host::Host;
-use tranship_recode::{HostLayout, MappedFile, Target, recode};
+use tranship_recode::{HostLayout, MappedFile, Target, compare, recode};
 
 /// A host on this machine whose runtime is `programs/park.S`.
 fn parking_host(scratch: &Scratch) -> Target {
@@ -38,7 +38,9 @@ fn survives(test: &str, source: &str, arguments: &[&str], lines: usize) {
     let undisturbed = Program::start(&scratch, &binary, arguments).finish();
     let program = Program::start(&scratch, &binary, arguments);
     program.wait_for_lines(lines);
-    there_and_back(&criu, &scratch, &program);
+    let (departure, arrival) = there_and_back(&criu, &scratch, &program);
+    let differences = compare(&departure, &arrival).unwrap();
+    assert!(differences.is_empty(), "{}", differences.iter().map(|d| format!("{d}\n")).collect::<String>());
     assert!(program.output().lines().count() < undisturbed.lines().count(), "moved too late");
     assert_eq!(program.finish(), undisturbed);
 }
@@ -46,17 +48,17 @@ fn survives(test: &str, source: &str, arguments: &[&str], lines: usize) {
 #[test]
 #[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn counter_survives() {
-    survives("counter_survives", "counter.c", &["100"], 30);
+    survives("counter_survives", "counter.c", &["600"], 30);
 }
 
 #[test]
 #[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn threads_survive() {
-    survives("threads_survive", "threads.c", &["100"], 30);
+    survives("threads_survive", "threads.c", &["600"], 30);
 }
 
 #[test]
 #[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn events_survive() {
-    survives("events_survive", "events.c", &["100"], 30);
+    survives("events_survive", "events.c", &["600"], 30);
 }
