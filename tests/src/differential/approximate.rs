@@ -1,8 +1,8 @@
 //! Instructions that may differ from the CPU, and by how much.
 
 use super::State;
+use super::states::memory_operand;
 use iced_x86::Mnemonic;
-use tranship_isa::x86_64::insn::{self, Level};
 use tranship_isa::x86_64::{Cpu, Insn};
 
 /// FSW: condition code C1, which of these instructions says how the last digit was rounded.
@@ -13,25 +13,30 @@ const UNDERFLOW: u16 = 1 << 4;
 /// For an instruction that is approximate, `found` made equal to `expected` in what is within its bounds.
 pub(super) fn forgive(insn: &Insn, before: &State, expected: &State, found: &State) -> Option<State> {
     use Mnemonic as N;
-    let mnemonic = insn.mnemonic();
-    let mut found = insn::blocks()
-        .any(|block| block.level != Level::Exact && block.mnemonics.contains(&mnemonic))
-        .then(|| found.clone())?;
-    match mnemonic {
+    // Fields of the memory operand: opcode, pointers, selectors; MXCSR_MASK.
+    let fields = match insn.mnemonic() {
         N::Rcpps | N::Rcpss | N::Rsqrtps | N::Rsqrtss => {
+            let mut found = found.clone();
             forgive_estimates(insn, &expected.cpu, &mut found.cpu);
+            return Some(found);
         }
         N::F2xm1 | N::Fyl2x | N::Fyl2xp1 | N::Fsin | N::Fcos | N::Fsincos | N::Fptan | N::Fpatan => {
+            let mut found = found.clone();
             forgive_last_digit(&expected.cpu, &mut found.cpu);
+            return Some(found);
         }
-        // Opcode, pointers and selectors; MXCSR_MASK.
-        N::Fxsave | N::Fxsave64 => {
-            forgive_bytes(insn, before, expected, &mut found, 6..24);
-            forgive_bytes(insn, before, expected, &mut found, 28..32);
+        N::Fxsave | N::Fxsave64 => [6..24, 28..32],
+        N::Fnstenv | N::Fnsave if is_short(insn) => [6..14, 0..0],
+        N::Fnstenv | N::Fnsave => [12..28, 0..0],
+        _ => return None,
+    };
+    let mut found = found.clone();
+    let (address, mut expected) = (memory_operand(insn, before)?, expected.clone());
+    for offset in fields.into_iter().flatten() {
+        let address = address.wrapping_add(offset);
+        if let (Some(e), Some(f)) = (expected.bytes_at(address, 1), found.bytes_at(address, 1)) {
+            f[0] = e[0];
         }
-        N::Fnstenv | N::Fnsave if is_short(insn) => forgive_bytes(insn, before, expected, &mut found, 6..14),
-        N::Fnstenv | N::Fnsave => forgive_bytes(insn, before, expected, &mut found, 12..28),
-        _ => {}
     }
     Some(found)
 }
@@ -59,29 +64,12 @@ fn forgive_last_digit(expected: &Cpu, found: &mut Cpu) {
     for n in 0..8 {
         let bits = |cpu: &Cpu| {
             u128::from(cpu.x87.sign_exponent[n] & 0x7fff) << 63
-                | u128::from(cpu.x87.significand[n]) & (1 << 63) - 1
+                | u128::from(cpu.x87.significand[n]) & ((1 << 63) - 1)
         };
         if bits(expected).abs_diff(bits(found)) <= 2 {
             found.x87.significand[n] = expected.x87.significand[n];
             found.x87.sign_exponent[n] =
                 found.x87.sign_exponent[n] & 0x8000 | expected.x87.sign_exponent[n] & 0x7fff;
-        }
-    }
-}
-
-/// Bytes of the memory operand by their offset.
-fn forgive_bytes(
-    insn: &Insn,
-    before: &State,
-    expected: &State,
-    found: &mut State,
-    offsets: std::ops::Range<u64>,
-) {
-    let Some(address) = super::states::memory_operand(insn, before) else { return };
-    let mut expected = expected.clone();
-    for address in offsets.map(|offset| address.wrapping_add(offset)) {
-        if let (Some(e), Some(f)) = (expected.bytes_at(address, 1), found.bytes_at(address, 1)) {
-            f[0] = e[0];
         }
     }
 }

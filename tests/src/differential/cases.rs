@@ -124,6 +124,8 @@ fn has_one_meaning(code: &[u8], insn: &Insn) -> bool {
         Mnemonic::Shld | Mnemonic::Shrd if insn.op2_kind() == OpKind::Immediate8 => {
             insn.op1_register().size() > 2 || insn.immediate8() & 31 <= 16
         }
+        // With a 16-bit destination, some load two bytes and others four.
+        Mnemonic::Movsxd => insn.op0_register().size() != 2,
         // A repeat prefix changes the condition on AMD's, an operand-size prefix truncates the target.
         Mnemonic::Loop | Mnemonic::Loope | Mnemonic::Loopne => prefixes.iter().all(|byte| *byte == 0x67),
         // With REX.B it exchanges r8 and rax on AMD's.

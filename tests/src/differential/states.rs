@@ -177,6 +177,9 @@ fn suit_mnemonic(random: &mut Random, insn: &Insn, state: &mut State) {
         }
         N::Cmpxchg | N::Cmpxchg8b | N::Cmpxchg16b if random.one_in(2) => match_expected(insn, state),
         N::Enter | N::Leave => state.cpu.gpr[RBP] = address(random),
+        N::Pcmpistri | N::Pcmpistrm | N::Pcmpestri | N::Pcmpestri64 | N::Pcmpestrm | N::Pcmpestrm64 => {
+            similar_strings(random, insn, state);
+        }
         // AMD's bit for misaligned operands, which we do not offer.
         N::Ldmxcsr => clear_in_memory(state, memory_operand(insn, state).unwrap_or(0), 1 << 17),
         N::Fxrstor | N::Fxrstor64 => {
@@ -219,6 +222,25 @@ pub(super) fn memory_operand(insn: &Insn, state: &State) -> Option<u64> {
         _ if register.is_segment_register() => Some(0),
         _ => None,
     })
+}
+
+/// Strings of few letters, with lengths about those of vectors.
+fn similar_strings(random: &mut Random, insn: &Insn, state: &mut State) {
+    let letters = random.pick(&[2, 3, 6]);
+    let mut string = || -> [u8; 16] { std::array::from_fn(|_| random.below(letters) as u8) };
+    let strings = [string(), string()];
+    for (op, string) in strings.into_iter().enumerate() {
+        if insn.op_kind(op as u32) == OpKind::Register {
+            state.cpu.vec[insn.op_register(op as u32).number()][..16].copy_from_slice(&string);
+        } else if let Some(bytes) = memory_operand(insn, state).and_then(|at| state.bytes_at(at, 16)) {
+            bytes.copy_from_slice(&string);
+        }
+    }
+    if !random.one_in(4) {
+        for register in [RAX, RDX] {
+            state.cpu.gpr[register] = random.below(40).wrapping_sub(20);
+        }
+    }
 }
 
 /// Make CMPXCHG's comparison succeed.

@@ -172,6 +172,8 @@ extensions! {
     sse_integer,
     sse_move,
     sse_shuffle,
+    sse_string,
+    aes,
     x87,
     x87_function,
     float_state,
