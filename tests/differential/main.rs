@@ -3,7 +3,9 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod estimates;
 mod examples;
+mod x87_pointers;
 
 use std::collections::BTreeMap;
 use tranship_isa::x86_64::{Flag, Mnemonic, decode};
