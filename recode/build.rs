@@ -1,4 +1,5 @@
-//! Looks for a CRIU to test with: where there is none, tests that need one are marked as ignored, with the reason.
+//! Looks for a CRIU and a runtime to test with: where one is not there, tests that need it are marked as ignored, with the
+//! reason.
 
 use std::path::Path;
 
@@ -11,4 +12,9 @@ fn main() {
         println!("cargo::rustc-cfg=criu");
     }
     println!("cargo::rustc-env=TRANSHIP_CRIU={}", place.unwrap_or_default());
+    println!("cargo::rerun-if-changed=../dist/runtime-x86_64");
+    println!("cargo::rustc-check-cfg=cfg(runtime)");
+    if Path::new("../dist/runtime-x86_64").exists() {
+        println!("cargo::rustc-cfg=runtime");
+    }
 }

@@ -5,3 +5,4 @@
 mod crossings;
 mod images;
 mod support;
+mod translated;

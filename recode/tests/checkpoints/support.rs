@@ -107,6 +107,10 @@ pub(crate) fn compile(scratch: &Scratch, source: &str, options: &[&str]) -> Path
     binary
 }
 
+/// Keeps glibc to code that the runtime can execute, wherever the program goes later.
+const BASELINE: &str = "glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD,-AVX512DQ,-BMI1,-BMI2,-FMA,\
+                        -LZCNT,-MOVBE,-POPCNT,-SSSE3,-SSE4_1,-SSE4_2,-XSAVE,-XSAVEC,-RTM,-AVX_Fast_Unaligned_Load";
+
 /// A test program that was started, or restored.
 pub(crate) struct Program {
     /// Its process id, which survives a restore.
@@ -122,7 +126,11 @@ impl Program {
         use std::os::unix::process::CommandExt;
         let output = scratch.path("output");
         let mut command = Command::new(binary);
-        command.args(arguments).stdin(Stdio::null()).stdout(fs::File::create(&output).unwrap());
+        command
+            .args(arguments)
+            .env("GLIBC_TUNABLES", BASELINE)
+            .stdin(Stdio::null())
+            .stdout(fs::File::create(&output).unwrap());
         // SAFETY: setsid(2) and close_range(2) are safe between fork and exec.
         let new_session = || unsafe {
             libc::setsid();
