@@ -141,7 +141,7 @@ fn environment_bytes(i: &Insn) -> u64 {
     if is_short(i) { 14 } else { 28 }
 }
 
-/// Bit positions of the seven words in a 28-byte environment, and whether the 16-bit format takes the field from there.
+/// Bit positions of an environment's seven words; the 16-bit format has the low half of each.
 const WORDS: [u32; 7] = [0, 32, 64, 96, 128, 160, 192];
 
 fn store_environment<M: X86>(m: &mut M, i: &Insn, address: M::Int) {
