@@ -3,14 +3,21 @@
 //! into an object for one.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
 
+#[cfg(feature = "llvm")]
 pub mod bitcode;
+#[cfg(feature = "llvm")]
 pub mod compile;
 pub mod discover;
 pub mod elf;
+#[cfg(feature = "llvm")]
 mod hostconv;
+#[cfg(feature = "llvm")]
 mod ir;
+#[cfg(feature = "llvm")]
 mod layout;
+#[cfg(feature = "llvm")]
 mod lift;
+#[cfg(feature = "llvm")]
 mod parallel;
 pub mod region;
 

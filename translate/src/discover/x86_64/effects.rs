@@ -149,6 +149,7 @@ const X87: RegisterSet = RegisterSet { gpr: 0, vec: 0, x87: true, opmask: false 
 /// The register as a set, and whether a write to it leaves nothing of its old value.
 fn set_of_register(register: Register) -> (RegisterSet, bool) {
     let none = RegisterSet::default();
+    // Of an 8-bit register, `number` counts ah to bh too.
     let number = register.full_register().number();
     if register.is_gpr() {
         (RegisterSet { gpr: 1 << number, ..none }, register.is_gpr64() || register.is_gpr32())

@@ -124,7 +124,7 @@ impl Evaluation {
         Some(TableRead {
             at: scaled.at,
             index: scaled.register,
-            count: (at_most < u64::from(u32::MAX)).then_some(at_most + 1),
+            count: (at_most < u64::from(u32::MAX)).then(|| at_most + 1),
             compared: at_most < natural,
             table: scaled.plus,
             entry_size: size,
