@@ -95,15 +95,18 @@ fn every_folder_is_in_the_code_map() {
 }
 
 #[test]
-fn crates_are_named_after_their_folder() {
+fn crates_are_named_after_their_folder_and_not_published() {
     let metadata = tree::metadata(&[]);
-    let members = metadata["packages"].as_array().unwrap().iter().filter(|p| p["source"].is_null());
-    let misnamed = members.filter_map(|package| {
+    let mut complaints = vec![];
+    for package in metadata["packages"].as_array().unwrap().iter().filter(|p| p["source"].is_null()) {
         let folder = folder_of(manifest_folder(package)).replace('/', "-");
-        let name = package["name"].as_str().unwrap();
         let expected = if folder == "cli" { "tranship".to_owned() } else { format!("tranship-{folder}") };
-        (name != expected && name != format!("tranship-{folder}"))
-            .then(|| format!("{folder}/: {name}, not {expected}"))
-    });
-    tree::expect_none(misnamed.collect());
+        if package["name"] != expected.as_str() {
+            complaints.push(format!("{folder}/: is called {}, not {expected}", package["name"]));
+        }
+        if package["publish"].as_array().is_none_or(|registries| !registries.is_empty()) {
+            complaints.push(format!("{folder}/: lacks `publish.workspace = true`"));
+        }
+    }
+    tree::expect_none(complaints);
 }
