@@ -94,27 +94,24 @@ impl<'c> Lifter<'_, 'c> {
         })
     }
 
-    /// A quotient or remainder of a double-width dividend, which is what guests divide: an operation of the
-    /// prelude on its two halves.
+    /// A quotient or remainder. In 128 bits it is that of a double-width dividend by an extended divisor, which is
+    /// what guests divide and no host does on the whole: an operation of the prelude on the dividend's halves.
     fn division(&self, op: BinOp, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
         let builder = &self.ir.builder;
         let wide = a.get_type();
-        let half_bits = wide.get_bit_width() / 2;
-        let half = match half_bits {
-            64 => self.ir.context.i64_type(),
-            32 => self.ir.context.i32_type(),
-            16 => self.ir.context.i16_type(),
-            _ => return self.plain_division(op, a, b),
-        };
+        if wide.get_bit_width() < 128 {
+            return self.plain_division(op, a, b);
+        }
+        let half = self.ir.context.i64_type();
         let signed = matches!(op, BinOp::SDiv | BinOp::SRem);
-        let shift = wide.const_int(half_bits.into(), false);
+        let shift = wide.const_int(64, false);
         let high = built(builder.build_right_shift(a, shift, false, ""));
         let high = built(builder.build_int_truncate(high, half, ""));
         let low = built(builder.build_int_truncate(a, half, ""));
         let divisor = built(builder.build_int_truncate(b, half, ""));
         let pair = self.ir.context.struct_type(&[half.into(), half.into()], false);
-        let name = format!("tranship.divide.{}{half_bits}", if signed { "s" } else { "u" });
-        let both = self.ir.prelude(&name, pair.into(), &[high.into(), low.into(), divisor.into()]);
+        let name = if signed { "tranship.divide.s64" } else { "tranship.divide.u64" };
+        let both = self.ir.prelude(name, pair.into(), &[high.into(), low.into(), divisor.into()]);
         let part = u32::from(matches!(op, BinOp::URem | BinOp::SRem));
         let part = built(builder.build_extract_value(both.into_struct_value(), part, "")).into_int_value();
         built(if signed {

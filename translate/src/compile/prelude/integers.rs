@@ -11,7 +11,6 @@ pub(super) fn define<'c>(op: &Operation<'_, 'c>, words: &[&str]) -> Option<Basic
     match words {
         ["divide", "u64"] => Some(pair(op, divide_unsigned(op, int(op, 0), int(op, 1), int(op, 2)))),
         ["divide", "s64"] => Some(pair(op, divide_signed(op))),
-        ["divide", kind] => Some(divide_narrow(op, kind.starts_with('s'))),
         ["carryless_mul"] => Some(carryless_mul(op)),
         ["narrow", _, to] => narrow(op, to),
         ["lookup", _] => Some(lookup(op)),
@@ -30,34 +29,6 @@ fn pair<'c>(
     let poison = op.result_type().into_struct_type().get_poison();
     let first = built(op.ir.builder.build_insert_value(poison, quotient, 0, ""));
     built(op.ir.builder.build_insert_value(first, remainder, 1, "")).into_struct_value().into()
-}
-
-/// The dividend fits a host register.
-fn divide_narrow<'c>(op: &Operation<'_, 'c>, signed: bool) -> BasicValueEnum<'c> {
-    let builder = &op.ir.builder;
-    let half = int(op, 0).get_type();
-    let wide = match half.get_bit_width() {
-        16 => op.ir.context.i32_type(),
-        _ => op.ir.context.i64_type(),
-    };
-    let high = built(builder.build_int_z_extend(int(op, 0), wide, ""));
-    let high = built(builder.build_left_shift(high, wide.const_int(half.get_bit_width().into(), false), ""));
-    let dividend = built(builder.build_or(high, built(builder.build_int_z_extend(int(op, 1), wide, "")), ""));
-    let (quotient, remainder) = if signed {
-        let divisor = built(builder.build_int_s_extend(int(op, 2), wide, ""));
-        (
-            built(builder.build_int_signed_div(dividend, divisor, "")),
-            built(builder.build_int_signed_rem(dividend, divisor, "")),
-        )
-    } else {
-        let divisor = built(builder.build_int_z_extend(int(op, 2), wide, ""));
-        (
-            built(builder.build_int_unsigned_div(dividend, divisor, "")),
-            built(builder.build_int_unsigned_rem(dividend, divisor, "")),
-        )
-    };
-    let narrow = |v| built(builder.build_int_truncate(v, half, ""));
-    pair(op, (narrow(quotient), narrow(remainder)))
 }
 
 /// A counted loop of 64 rounds over `start` values; `round` makes the next values of the last.

@@ -13,7 +13,8 @@ pub(super) fn define<'c>(op: &Operation<'_, 'c>, words: &[&str]) -> Option<Basic
         ["float", "max_x86", kind] => min_max(op, "max", kind),
         ["float", "to_int", from, to, rounding @ ("zero" | "current")] => to_int(op, from, to, rounding),
         ["float", "round", kind, rounding, exactness] => round(op, kind, rounding, exactness),
-        ["divide", kind] => divide(op, kind),
+        ["divide", "s64"] => Some(divide(op, "idivq")),
+        ["divide", "u64"] => Some(divide(op, "divq")),
         ["copy_forward", bits] => copy_forward(op, bits),
         ["fill_forward", bits] => fill_forward(op, bits),
         ["narrow", from, to] => narrow(op, from, to),
@@ -138,19 +139,10 @@ fn assembly<'c>(
 }
 
 /// DIV and IDIV: quotient and remainder of the double-width dividend (high, low).
-fn divide<'c>(op: &Operation<'_, 'c>, kind: &str) -> Option<BasicValueEnum<'c>> {
-    let (sign, bits) = kind.split_at_checked(1)?;
-    let mnemonic = if sign == "s" { "idiv" } else { "div" };
-    let size = match bits {
-        "64" => "q",
-        "32" => "l",
-        "16" => "w",
-        _ => return None,
-    };
-    let text = format!("{mnemonic}{size} $4");
+fn divide<'c>(op: &Operation<'_, 'c>, mnemonic: &str) -> BasicValueEnum<'c> {
     let constraints = "={ax},={dx},{dx},{ax},rm,~{flags}";
     // The arguments are high, low, divisor; operands 0 and 1 are the results.
-    Some(assembly(op, &text, constraints, false, op.result_type(), &op.arguments))
+    assembly(op, &format!("{mnemonic} $4"), constraints, false, op.result_type(), &op.arguments)
 }
 
 fn suffix(bits: &str) -> Option<&'static str> {
