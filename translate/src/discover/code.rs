@@ -2,7 +2,7 @@
 //! them. Overlapping decodings are kept side by side, so a wrong seed cannot damage what others found.
 
 use super::x86_64 as guest;
-use crate::elf::GuestElf;
+use crate::elf::{GuestElf, Placement};
 use crate::region::JumpTable;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -42,8 +42,15 @@ impl Flow {
 pub(super) struct Step {
     pub(super) length: u8,
     pub(super) flow: Flow,
-    /// An address that it mentions as a value.
-    pub(super) reference: Option<u64>,
+    pub(super) reference: Option<Reference>,
+}
+
+/// What may be an address that an instruction mentions as a value.
+pub(super) enum Reference {
+    /// Relative to the instruction: an address for certain.
+    Relative(u64),
+    /// A number that is an address only where the program is at a fixed place.
+    Absolute(u64),
 }
 
 /// A jump table and where it lies.
@@ -253,7 +260,15 @@ impl<'a> Code<'a> {
             };
             let next = address + u64::from(step.length);
             self.record(address, &step);
-            self.references.extend(step.reference);
+            match step.reference {
+                Some(Reference::Relative(address)) => {
+                    self.references.insert(address);
+                }
+                Some(Reference::Absolute(number)) if self.elf.placement == Placement::Fixed => {
+                    self.references.insert(number);
+                }
+                _ => {}
+            }
             if step.flow == Flow::Next {
                 address = next;
                 continue;

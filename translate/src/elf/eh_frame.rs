@@ -34,7 +34,7 @@ fn by_header(elf: &GuestElf, address: u64) -> Option<u64> {
 /// The frames of the table at `start`.
 fn frames(elf: &GuestElf, start: u64) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
-    let mut encodings = BTreeMap::new();
+    let mut cies = BTreeMap::new();
     let mut table = Reader::new(elf, start);
     while let Some(mut record) = table.record() {
         let id_at = record.address;
@@ -42,47 +42,61 @@ fn frames(elf: &GuestElf, start: u64) -> Vec<Range<u64>> {
         if id == 0 {
             continue;
         }
-        let cie = id_at.wrapping_sub(id.into());
-        let encoding = *encodings.entry(cie).or_insert_with(|| pointer_encoding(elf, cie));
-        let range = encoding.and_then(|e| {
-            let start = record.pointer(e)?;
-            Some(start..start.checked_add(record.pointer(e.size_only())?)?)
+        let cie_at = id_at.wrapping_sub(id.into());
+        let cie = *cies.entry(cie_at).or_insert_with(|| Cie::at(elf, cie_at));
+        let range = cie.and_then(|cie| {
+            let start = record.pointer(cie.encoding)?;
+            let end = start.checked_add(record.pointer(cie.encoding.size_only())?)?;
+            // Unwinders look up return addresses less one, so these frames start one byte early.
+            Some(start + u64::from(cie.is_signal_frame)..end)
         });
         ranges.extend(range);
     }
     ranges
 }
 
-/// How the common information entry (CIE) at `address` says that code pointers are written.
-fn pointer_encoding(elf: &GuestElf, address: u64) -> Option<Encoding> {
-    let mut cie = Reader::new(elf, address).record()?;
-    if cie.u32()? != 0 {
-        return None;
-    }
-    let version = cie.u8()?;
-    let augmentation = cie.string()?;
-    cie.leb128()?;
-    cie.leb128()?;
-    if version == 1 {
-        cie.skip(1)?
-    } else {
-        cie.leb128().map(|_| ())?
-    };
-    let Some((b'z', letters)) = augmentation.split_first() else { return Some(Encoding(0)) };
-    cie.leb128()?;
-    for letter in letters {
-        match letter {
-            b'R' => return cie.u8().map(Encoding),
-            b'P' => {
-                let encoding = Encoding(cie.u8()?);
-                cie.pointer(encoding)?;
-            }
-            b'L' => cie.skip(1)?,
-            b'S' | b'B' => {}
-            _ => return None,
+/// What matters here of a common information entry.
+#[derive(Clone, Copy)]
+struct Cie {
+    /// How code pointers are written.
+    encoding: Encoding,
+    /// It is for the code that a signal handler returns to.
+    is_signal_frame: bool,
+}
+
+impl Cie {
+    fn at(elf: &GuestElf, address: u64) -> Option<Cie> {
+        let mut record = Reader::new(elf, address).record()?;
+        if record.u32()? != 0 {
+            return None;
         }
+        let version = record.u8()?;
+        let augmentation = record.string()?;
+        record.leb128()?;
+        record.leb128()?;
+        if version == 1 {
+            record.skip(1)?
+        } else {
+            record.leb128().map(|_| ())?
+        };
+        let mut cie = Cie { encoding: Encoding(0), is_signal_frame: false };
+        let Some((b'z', letters)) = augmentation.split_first() else { return Some(cie) };
+        record.leb128()?;
+        for letter in letters {
+            match letter {
+                b'R' => cie.encoding = Encoding(record.u8()?),
+                b'P' => {
+                    let encoding = Encoding(record.u8()?);
+                    record.pointer(encoding)?;
+                }
+                b'L' => record.skip(1)?,
+                b'S' => cie.is_signal_frame = true,
+                b'B' => {}
+                _ => return None,
+            }
+        }
+        Some(cie)
     }
-    Some(Encoding(0))
 }
 
 /// A DW_EH_PE byte: low four bits the format, the next three what it is relative to.

@@ -6,7 +6,7 @@ mod evaluate;
 pub(super) mod jump_table;
 mod path;
 
-use super::code::{Flow, Step};
+use super::code::{Flow, Reference, Step};
 use iced_x86::{FlowControl, Mnemonic, OpKind, Register};
 use tranship_isa::x86_64::{Insn, decode};
 
@@ -45,12 +45,16 @@ fn is_near(i: &Insn) -> bool {
     !(i.is_jmp_far() || i.is_jmp_far_indirect() || i.is_call_far() || i.is_call_far_indirect())
 }
 
-/// The address that the instruction puts into a register or memory, if it puts a constant there.
-fn reference(i: &Insn) -> Option<u64> {
+/// The address that the instruction computes, or the constant that it puts into a register or memory.
+fn reference(i: &Insn) -> Option<Reference> {
     match i.mnemonic() {
-        Mnemonic::Lea if i.memory_base() == Register::RIP => Some(i.memory_displacement64()),
+        Mnemonic::Lea if i.memory_base() == Register::RIP => {
+            Some(Reference::Relative(i.memory_displacement64()))
+        }
         Mnemonic::Mov | Mnemonic::Push => (0..i.op_count()).find_map(|op| match i.op_kind(op) {
-            OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64 => Some(i.immediate(op)),
+            OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64 => {
+                Some(Reference::Absolute(i.immediate(op)))
+            }
             _ => None,
         }),
         _ => None,
