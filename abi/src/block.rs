@@ -237,7 +237,8 @@ pub struct ProcessBlock {
     pub header: Header,
     /// All that a checkpoint needs of it.
     pub state: ProcessState,
-    /// 0: not started; 1: a thread is starting the runtime; 2: started. Recode writes 0.
+    /// 0: not started; 1: a thread is starting the runtime; 2: started. Recode writes 0. Only from 2 on may
+    /// the agent send signal 64, which ends a process that has no handler for it yet.
     pub started: AtomicU32,
     /// Non-zero asks every thread to park; the agent writes it and then sets each thread's `pending`.
     pub quiesce: AtomicU32,

@@ -94,11 +94,8 @@ pub fn create(wanted: Option<u64>) -> Result<u64, HoleError> {
 /// Map state area and host stack 0 at `at`, after a look that the whole hole is free.
 fn map_state_area(at: u64) -> Result<u64, Errno> {
     let whole = linux::map_anonymous(at, HOLE_BYTES)?;
-    // SAFETY: nobody knows of it yet. A kernel without MAP_FIXED_NOREPLACE may have put it elsewhere.
+    // SAFETY: nobody knows of it yet.
     unsafe { linux::munmap(whole, HOLE_BYTES) }?;
-    if whole != at {
-        return Err(Errno::EEXIST);
-    }
     linux::map_anonymous(at, STATE_AREA_BYTES.next_multiple_of(PAGE))?;
     linux::map_anonymous(
         at + HOST_STACKS_OFFSET + HOST_STACK_STRIDE - HOST_STACK_BYTES as u64,

@@ -80,7 +80,7 @@ fn conclude(thread: Thread, step: Step) {
         Step::Next | Step::Jumped | Step::Called { .. } | Step::Returned => {}
         Step::Syscall => drop(syscall::perform(thread)),
         Step::Trapped(trap) => fault::raise_trap(thread, trap),
-        Step::Faulted(_) => fault::raise_page_fault(thread, access::last_fault()),
+        Step::Faulted(Fault { write, .. }) => fault::raise_page_fault(thread, access::last_fault(), write),
         Step::Absent => report_absent(thread),
     }
 }

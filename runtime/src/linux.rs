@@ -84,13 +84,19 @@ pub unsafe fn call(x86_64: u32, args: [u64; 6]) -> Result<u64, Errno> {
     result(unsafe { host::syscall(number(x86_64), args) })
 }
 
-/// mmap(2).
+/// mmap(2). A kernel that does not know MAP_FIXED_NOREPLACE takes the address as a hint: that is EEXIST too.
 ///
 /// # Safety
 /// With MAP_FIXED, what is mapped there goes.
 pub unsafe fn mmap(at: u64, len: u64, prot: u32, flags: u32, fd: i32, offset: u64) -> Result<u64, Errno> {
     // SAFETY: the caller's.
-    unsafe { call(nr::mmap, [at, len, prot.into(), flags.into(), fd as u64, offset]) }
+    let got = unsafe { call(nr::mmap, [at, len, prot.into(), flags.into(), fd as u64, offset]) }?;
+    if flags & map::FIXED_NOREPLACE != 0 && got != at {
+        // SAFETY: mapped just now, and nobody knows of it.
+        unsafe { munmap(got, len) }?;
+        return Err(Errno::EEXIST);
+    }
+    Ok(got)
 }
 
 /// Anonymous, private, readable and writable memory at a place that must be free.

@@ -1,5 +1,5 @@
-//! The runtime's command line: `[--root-fd N] [--object FD]… [--hole ADDR] [--stats-fd N] [--program PATH] --
-//! PROGRAM ARGS…`.
+//! The runtime's command line: `[--root-fd N] [--object FD]… [--hole ADDR] [--stats-fd N] [--program PATH]
+//! [--name NAME] -- PROGRAM ARGS…`.
 
 use core::ffi::CStr;
 use core::fmt;
@@ -20,6 +20,8 @@ pub struct Options<'a> {
     pub stats_fd: Option<i32>,
     /// The program's file, if it is not its argument 0.
     pub program: Option<&'a CStr>,
+    /// What the process is to be called, if it is not the last part of the program's path.
+    pub name: Option<&'a CStr>,
     /// Index of the guest's argument 0.
     pub guest_args: usize,
 }
@@ -53,7 +55,7 @@ impl fmt::Display for OptionError<'_> {
             }
             OptionError::NoProgram => write!(
                 f,
-                "usage: tranship-runtime [--root-fd N] [--object FD]... [--hole ADDR] [--stats-fd N] [--program PATH] -- PROGRAM ARGS..."
+                "usage: tranship-runtime [--root-fd N] [--object FD]... [--hole ADDR] [--stats-fd N] [--program PATH] [--name NAME] -- PROGRAM ARGS..."
             ),
             OptionError::TooManyObjects => write!(f, "--object: more than {MAX_OBJECTS}"),
         }
@@ -73,6 +75,7 @@ pub fn parse<'a>(args: impl Iterator<Item = &'a CStr>) -> Result<Options<'a>, Op
         hole: None,
         stats_fd: None,
         program: None,
+        name: None,
         guest_args: 0,
     };
     let mut args = args.enumerate().skip(1);
@@ -88,6 +91,7 @@ pub fn parse<'a>(args: impl Iterator<Item = &'a CStr>) -> Result<Options<'a>, Op
             b"--stats-fd" => options.stats_fd = Some(fd()?),
             b"--hole" => options.hole = Some(number(value).ok_or(OptionError::BadValue(option))?),
             b"--program" => options.program = Some(value),
+            b"--name" => options.name = Some(value),
             b"--object" => {
                 let slot =
                     options.objects.get_mut(options.object_count).ok_or(OptionError::TooManyObjects)?;

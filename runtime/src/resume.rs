@@ -17,7 +17,8 @@ use tranship_abi::syscall::nr;
 /// Values of `ProcessBlock::started`.
 const NOT_STARTED: u32 = 0;
 const STARTING: u32 = 1;
-const STARTED: u32 = 2;
+/// From here on signal 64 may come.
+pub const STARTED: u32 = 2;
 
 /// Where `tranship_resume` goes. Until the first thread has relocated the blob nothing that needs
 /// relocation may be touched.

@@ -13,10 +13,13 @@ use crate::load::stack::Strings;
 use crate::object;
 use crate::options::{self, MAX_OBJECTS, Options};
 use crate::report;
+use crate::resume;
 use crate::signal::{self, action};
 use crate::thread::{self, Thread};
 use core::ffi::{CStr, c_char};
+use core::sync::atomic::Ordering;
 use tranship_abi::block::{BLOB_OFFSET, ObjectHeader};
+use tranship_abi::signal::{bit, number::INTERRUPT};
 use tranship_abi::syscall::nr;
 use tranship_isa::x86_64::Cpu;
 
@@ -43,6 +46,10 @@ impl Initial {
     fn arg(self, n: usize) -> &'static CStr {
         // SAFETY: `n` is below argc; the strings stay until the stack is unmapped.
         unsafe { CStr::from_ptr(*self.args().add(n)) }
+    }
+
+    fn program(self, options: &Options<'static>) -> &'static CStr {
+        options.program.unwrap_or_else(|| self.arg(options.guest_args))
     }
 
     fn options(self) -> Options<'static> {
@@ -96,6 +103,7 @@ unsafe extern "C" fn begin(stack: *mut u8) -> ! {
         change_root(fd);
     }
     let loaded = load(initial, &options, &objects);
+    program::set_name(options.name.unwrap_or_else(|| initial.program(&options)));
     leftovers.unmap();
     loaded.tell_kernel();
     run(thread, &loaded)
@@ -125,10 +133,10 @@ fn change_root(fd: i32) {
 
 fn load(
     initial: Initial,
-    options: &Options<'_>,
+    options: &Options<'static>,
     objects: &[Option<&'static ObjectHeader>; MAX_OBJECTS],
 ) -> Loaded {
-    let path = options.program.unwrap_or_else(|| initial.arg(options.guest_args));
+    let path = initial.program(options);
     // SAFETY: within argv.
     let args = unsafe { initial.args().add(options.guest_args) };
     let strings = Strings { args, env: initial.env(), path, script: None };
@@ -172,8 +180,10 @@ fn run(thread: Thread, loaded: &Loaded) -> ! {
     // SAFETY: the kernel fills the mask.
     let _ = unsafe { linux::call(nr::rt_sigprocmask, [0, 0, (&raw mut state.signal_mask) as u64, 8, 0, 0]) };
     action::inherit();
+    state.signal_mask &= !bit(INTERRUPT);
     signal::install_all();
     signal::apply_mask(thread);
+    hole::process().started.store(resume::STARTED, Ordering::Release);
     dispatch::run(thread)
 }
 

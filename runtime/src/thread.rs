@@ -9,7 +9,7 @@ use tranship_abi::block::{
     BRANCH_CACHE_ENTRIES, BranchCacheEntry, MAX_THREADS, SCRATCH_BYTES, SCRATCH_OFFSET, ThreadBlock,
     ThreadState, phase,
 };
-use tranship_abi::signal::SigInfo;
+use tranship_abi::signal::{SigInfo, TrapFrame};
 use tranship_isa::x86_64::Cpu;
 
 /// Host stack that the runtime keeps for itself below `host_stack_limit`: the interpreter, a system call,
@@ -22,6 +22,8 @@ pub struct Private {
     /// A signal that has arrived and is to be delivered at the next safepoint; signo 0 for none. While
     /// there is one, the host blocks all others.
     pub queued: SigInfo,
+    /// The latest exception that the guest raised.
+    pub trap: TrapFrame,
     /// The latest fault of a `host::guest_*` access.
     pub fault: PageFault,
     /// An interrupted sleep that is made again ends at this CLOCK_MONOTONIC time, in ns; 0 for none.

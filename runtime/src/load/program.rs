@@ -133,7 +133,6 @@ pub fn load(
     state.brk = state.brk_start;
     let stack = stack::build(&file, &program, interpreter.as_ref(), strings).map_err(LoadError::Stack)?;
     state.auxv = stack.auxv;
-    set_name(path);
     Ok(Loaded { entry: interpreter.map_or(program.entry, |it| it.entry), stack, fd, program })
 }
 
@@ -205,8 +204,8 @@ fn digest_of(fd: i32) -> Result<[u8; 32], Errno> {
     }
 }
 
-/// The thread's name is the program's, as after an exec.
-fn set_name(path: &CStr) {
+/// Call the process by the last part of `path`, as an exec does.
+pub fn set_name(path: &CStr) {
     const PR_SET_NAME: u64 = 15;
     let name = path.to_bytes().rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let mut short = [0; 16];

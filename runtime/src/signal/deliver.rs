@@ -8,8 +8,8 @@ use core::sync::atomic::Ordering;
 use tranship_abi::block::{SigAction, ThreadState};
 use tranship_abi::signal::number::{INTERRUPT, SIGKILL, SIGSTOP};
 use tranship_abi::signal::{
-    RtSigFrame, SIG_DFL, SIG_IGN, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, SigInfo, Stack, TrapFrame, bit,
-    place, sa, save_fpstate,
+    RtSigFrame, SIG_DFL, SIG_IGN, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, SigInfo, Stack, bit, place, sa,
+    save_fpstate,
 };
 use tranship_abi::xsave::{self, Area};
 
@@ -24,18 +24,18 @@ pub fn deliver(thread: Thread, info: SigInfo) -> bool {
         SIG_IGN => false,
         SIG_DFL => fault::default_action(thread, signal),
         _ => {
-            enter_handler(thread, info, TrapFrame::default());
+            enter_handler(thread, info);
             true
         }
     }
 }
 
 /// Build the frame and go to the handler, which there is. A stack that cannot take it is SIGSEGV.
-pub fn enter_handler(thread: Thread, info: SigInfo, trap: TrapFrame) {
+pub fn enter_handler(thread: Thread, info: SigInfo) {
     let signal = info.signo as u32;
     let action = action::of(signal);
     crate::report::COUNTERS.signals.fetch_add(1, Ordering::Relaxed);
-    if push_frame(thread, &action, info, trap).is_err() {
+    if push_frame(thread, &action, info).is_err() {
         return fault::stack_is_bad(thread, signal);
     }
     let state = thread.state();
@@ -50,8 +50,10 @@ pub fn enter_handler(thread: Thread, info: SigInfo, trap: TrapFrame) {
     }
 }
 
-fn push_frame(thread: Thread, action: &SigAction, info: SigInfo, trap: TrapFrame) -> Result<(), Errno> {
+fn push_frame(thread: Thread, action: &SigAction, info: SigInfo) -> Result<(), Errno> {
     let state = thread.state();
+    // As the kernel has it: of the latest trap, whatever this signal is about.
+    let trap = thread.private().trap;
     let alternate = alternate_stack(state, action.flags);
     let mut fp = Area::new();
     let fp_bytes = save_fpstate(&state.cpu, &mut fp);

@@ -18,6 +18,7 @@ const TRAP_BRKPT: i32 = 1;
 const SEGV_MAPERR: i32 = 1;
 const SEGV_ACCERR: i32 = 2;
 /// x86 exception numbers.
+const GENERAL_PROTECTION: u64 = 13;
 const PAGE_FAULT: u64 = 14;
 
 /// A fault reached the host: of one of our own accesses to guest memory, which then fails; or of compiled
@@ -54,9 +55,12 @@ pub fn not_executable(address: u64) -> PageFault {
     PageFault { signal: SIGSEGV, code, address, error: USER_FETCH | u64::from(mapped) }
 }
 
-/// Raise what the kernel raises for a page fault at the guest PC.
-pub fn raise_page_fault(thread: Thread, fault: PageFault) {
-    let trap = TrapFrame { trapno: PAGE_FAULT, err: fault.error, cr2: fault.address };
+/// Raise what the kernel raises for a page fault at the guest PC. Not every host's frame says whether it was a
+/// `write`.
+pub fn raise_page_fault(thread: Thread, fault: PageFault, write: bool) {
+    const WRITE: u64 = 2;
+    let err = (fault.error & !WRITE) | if write { WRITE } else { 0 };
+    let trap = TrapFrame { trapno: PAGE_FAULT, err, cr2: fault.address };
     force(thread, SigInfo::fault(fault.signal, fault.code, fault.address), trap);
 }
 
@@ -68,10 +72,16 @@ pub fn raise_trap(thread: Thread, trap: Trap) {
         Trap::Debug => (SIGTRAP, TRAP_BRKPT, cpu.rip, 1),
         Trap::Breakpoint => (SIGTRAP, SI_KERNEL, 0, 3),
         Trap::Undefined => (SIGILL, ILL_ILLOPN, cpu.rip, 6),
-        Trap::GeneralProtection => (SIGSEGV, SI_KERNEL, 0, 13),
+        Trap::GeneralProtection => (SIGSEGV, SI_KERNEL, 0, GENERAL_PROTECTION),
         Trap::FloatingPoint => float_exception(thread),
     };
-    force(thread, SigInfo::fault(signal, code, address), TrapFrame { trapno, err: 0, cr2: 0 });
+    raise_with(thread, SigInfo::fault(signal, code, address), trapno);
+}
+
+/// Raise a signal for an exception that leaves CR2 as the latest page fault has set it.
+fn raise_with(thread: Thread, info: SigInfo, trapno: u64) {
+    let cr2 = thread.private().trap.cr2;
+    force(thread, info, TrapFrame { trapno, err: 0, cr2 });
 }
 
 /// #XM or #MF, whichever unit has an exception that is not masked (`fpu__exception_code`).
@@ -97,7 +107,8 @@ fn force(thread: Thread, info: SigInfo, trap: TrapFrame) {
     if !handled || thread.state().signal_mask & bit(signal) != 0 {
         die_by(thread, signal);
     }
-    deliver::enter_handler(thread, info, trap);
+    thread.private().trap = trap;
+    deliver::enter_handler(thread, info);
     apply_mask(thread);
 }
 
@@ -111,7 +122,7 @@ pub(super) fn stack_is_bad(thread: Thread, signal: u32) {
 
 /// A frame could not be pushed or popped.
 pub(super) fn raise_bad_frame(thread: Thread) {
-    force(thread, SigInfo::fault(SIGSEGV, SI_KERNEL, 0), TrapFrame { trapno: 13, err: 0, cr2: 0 });
+    raise_with(thread, SigInfo::fault(SIGSEGV, SI_KERNEL, 0), GENERAL_PROTECTION);
 }
 
 /// Have the kernel do with `signal` what it does by default. Returns false if the process is still there.

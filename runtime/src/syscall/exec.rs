@@ -6,22 +6,23 @@ use crate::image;
 use crate::linux::{self, AT_FDCWD, Errno, O_RDONLY_CLOEXEC, PAGE, map, prot};
 use crate::load::{elf, program};
 use crate::memory::{access, map as mapping};
-use crate::signal::action;
-use tranship_abi::signal::SIG_IGN;
-use tranship_abi::signal::number::{SIGBUS, SIGSEGV};
+use crate::signal::{self, action};
+use crate::thread::Thread;
+use tranship_abi::signal::number::{INTERRUPT, SIGBUS, SIGSEGV};
+use tranship_abi::signal::{SIG_IGN, bit};
 use tranship_abi::syscall::nr;
 
 const AT_EMPTY_PATH: u64 = 0x1000;
 const MAX_PATH: usize = 4096;
 const OWN_PROGRAM: &[u8] = b"/proc/self/exe\0";
 /// Arguments that come before the guest's.
-const OWN_ARGS: usize = 4;
+const OWN_ARGS: usize = 6;
 
 pub(super) fn execve(call: &Call) -> Outcome {
     let [path, argv, envp, ..] = call.args;
     let mut buffer = [0; MAX_PATH];
     let path = attempt!(access::read_string(path, &mut buffer));
-    exec(path, argv, envp)
+    exec(call.thread, path, argv, envp)
 }
 
 /// execveat(2): a path below a directory descriptor, or a descriptor itself, by way of /proc.
@@ -32,7 +33,7 @@ pub(super) fn execveat(call: &Call) -> Outcome {
     let given = attempt!(access::read_string(path, &mut given));
     let dir = call.int(0);
     if given.first() == Some(&b'/') || (dir == AT_FDCWD && given.len() > 1) {
-        return exec(given, argv, envp);
+        return exec(call.thread, given, argv, envp);
     }
     if given.len() == 1 && flags & AT_EMPTY_PATH == 0 {
         return Errno::ENOENT.into();
@@ -44,7 +45,7 @@ pub(super) fn execveat(call: &Call) -> Outcome {
         attempt!(path.push(b"/"));
     }
     attempt!(path.push(given));
-    exec(path.bytes(), argv, envp)
+    exec(call.thread, path.bytes(), argv, envp)
 }
 
 /// A path being put together.
@@ -83,18 +84,18 @@ impl Path {
     }
 }
 
-/// Execute `path` (NUL-terminated) with the guest's `argv` and `envp`. Returns only on errors.
-fn exec(path: &[u8], argv: u64, envp: u64) -> Outcome {
+/// Execute the file `name` (NUL-terminated) with the guest's `argv` and `envp`. Returns only on errors.
+fn exec(thread: Thread, name: &[u8], argv: u64, envp: u64) -> Outcome {
     let mut own = [0; MAX_PATH];
-    let path = if path == OWN_PROGRAM { attempt!(own_program(&mut own)) } else { path };
+    let path = if name == OWN_PROGRAM { attempt!(own_program(&mut own)) } else { name };
     attempt!(check_executable(path));
     let count = attempt!(count_pointers(argv));
     let bytes = ((count.max(1) + OWN_ARGS + 1) * 8) as u64;
     let flags = map::PRIVATE | map::ANONYMOUS;
     let list =
         attempt!(mapping::mmap(0, bytes.next_multiple_of(PAGE), prot::READ | prot::WRITE, flags, -1, 0));
-    let error = match write_arguments(list, path, argv, count) {
-        Ok(()) => become_runtime(list, envp),
+    let error = match write_arguments(list, [name, path], argv, count) {
+        Ok(()) => become_runtime(thread, list, envp),
         Err(error) => error,
     };
     let _ = mapping::munmap(list, bytes);
@@ -139,11 +140,10 @@ fn count_pointers(list: u64) -> Result<usize, Errno> {
     Ok(count)
 }
 
-/// `tranship-runtime --program PATH -- ARGV…`, NULL.
-fn write_arguments(list: u64, path: &[u8], argv: u64, count: usize) -> Result<(), Errno> {
-    let own = [c"tranship-runtime", c"--program"].map(|text| text.as_ptr() as u64);
-    let own = [own[0], own[1], path.as_ptr() as u64, c"--".as_ptr() as u64];
-    access::write(list, &own)?;
+/// `tranship-runtime --name NAME --program PATH -- ARGV…`, NULL. Name and path are NUL-terminated.
+fn write_arguments(list: u64, [name, path]: [&[u8]; 2], argv: u64, count: usize) -> Result<(), Errno> {
+    let own: [&[u8]; OWN_ARGS] = [b"tranship-runtime\0", b"--name\0", name, b"--program\0", path, b"--\0"];
+    access::write(list, &own.map(|text| text.as_ptr() as u64))?;
     let mut at = list + 8 * own.len() as u64;
     if count == 0 {
         // As Linux has it since 5.18.
@@ -157,7 +157,7 @@ fn write_arguments(list: u64, path: &[u8], argv: u64, count: usize) -> Result<()
     access::write(at, &0_u64)
 }
 
-fn become_runtime(argv: u64, envp: u64) -> Errno {
+fn become_runtime(thread: Thread, argv: u64, envp: u64) -> Errno {
     const MFD_CLOEXEC: u64 = 1;
     // SAFETY: the kernel reads the name.
     let fd = match unsafe {
@@ -169,11 +169,14 @@ fn become_runtime(argv: u64, envp: u64) -> Errno {
     let error = image::write_to(fd as i32).and_then(|()| {
         keep_ignored(SIGSEGV);
         keep_ignored(SIGBUS);
+        // It would end the new program as long as that has no handler for it.
+        linux::set_signal_mask(thread.state().signal_mask | bit(INTERRUPT));
         let args = [fd, c"".as_ptr() as u64, argv, envp, AT_EMPTY_PATH, 0];
         // SAFETY: the process becomes another one, or the call fails.
         unsafe { linux::call(nr::execveat, args) }
     });
     linux::close(fd as i32);
+    signal::apply_mask(thread);
     for signal in [SIGSEGV, SIGBUS] {
         let _ = action::install(signal, &action::of(signal));
     }

@@ -43,12 +43,17 @@ impl SignalContext {
         &mut self.mask
     }
 
-    /// What a SIGSEGV or SIGBUS was about. Where the kernel gives no syndrome, the access counts as a read.
+    /// What a SIGSEGV or SIGBUS was about. Where the kernel gives no syndrome, the access counts as a read of
+    /// a page that is not there.
     pub fn page_fault(&self, info: &SigInfo) -> PageFault {
         const USER: u64 = 4;
-        const SEGV_ACCERR: i32 = 2;
-        let present = u64::from(info.code == SEGV_ACCERR);
-        let write = self.syndrome().is_some_and(|esr| esr >> 26 == 0x24 && esr & 1 << 6 != 0);
+        const DATA_ABORT: u64 = 0x24;
+        const WRITE: u64 = 1 << 6;
+        // Fault status 0b0011xx: permission, at translation level xx.
+        const PERMISSION: u64 = 0b1100;
+        let esr = self.syndrome().filter(|esr| esr >> 26 == DATA_ABORT).unwrap_or(0);
+        let present = u64::from(esr & 0x3c == PERMISSION);
+        let write = esr & WRITE != 0;
         PageFault {
             signal: info.signo as u32,
             code: info.code,
