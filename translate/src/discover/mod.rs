@@ -66,7 +66,7 @@ fn reach(elf: &GuestElf) -> Code<'_> {
 }
 
 fn report(code: &Code, regions: &BTreeMap<u64, Region>) -> Report {
-    let is_stub = |jump: &u64| x86_64::is_stub_jump(code.bytes(*jump), *jump);
+    let is_stub = |jump: &u64| x86_64::fixed_slot(code.bytes(*jump), *jump).is_some();
     let unresolved = code.indirect_jumps.iter().filter(|j| !code.tables.contains_key(j) && !is_stub(j));
     let (covered_bytes, padding_bytes) = code.coverage();
     Report {

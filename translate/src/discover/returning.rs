@@ -3,6 +3,7 @@
 
 use super::blocks::Line;
 use super::code::{Code, Flow};
+use super::x86_64 as guest;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The blocks from which a return, or a jump to somewhere unknown, can be reached.
@@ -45,6 +46,9 @@ enum GoesOn {
 fn goes_on(code: &Code, line: &Line) -> GoesOn {
     match line.flow {
         Some(Flow::Return) => GoesOn::Returns,
+        Some(Flow::IndirectJump | Flow::IndirectCall) if never_returns(code, line.last) => {
+            GoesOn::To(Vec::new())
+        }
         Some(Flow::IndirectJump) => match code.tables.get(&line.last) {
             Some(table) if table.jump.proven => GoesOn::To(table.jump.targets.clone()),
             _ => GoesOn::Returns,
@@ -54,6 +58,42 @@ fn goes_on(code: &Code, line: &Line) -> GoesOn {
         Some(Flow::Branch(target) | Flow::Call(target)) => GoesOn::To(vec![target, line.end]),
         Some(Flow::Trap) | None => GoesOn::To(Vec::new()),
     }
+}
+
+/// Functions of the C and C++ run-time libraries that do not return to their caller (their manuals, and
+/// LSB core).
+const NEVER_RETURN: [&str; 24] = [
+    "_Exit",
+    "_Unwind_Resume",
+    "_ZSt9terminatev",
+    "__assert",
+    "__assert_fail",
+    "__assert_perror_fail",
+    "__chk_fail",
+    "__cxa_bad_cast",
+    "__cxa_rethrow",
+    "__cxa_throw",
+    "__fortify_fail",
+    "__libc_start_main",
+    "__longjmp_chk",
+    "__stack_chk_fail",
+    "_exit",
+    "abort",
+    "err",
+    "errx",
+    "exit",
+    "longjmp",
+    "pthread_exit",
+    "siglongjmp",
+    "verr",
+    "verrx",
+];
+
+/// Whether the indirect jump or call at `address` goes to a function of another file that never returns.
+fn never_returns(code: &Code, address: u64) -> bool {
+    let slot = guest::fixed_slot(code.bytes(address), address);
+    slot.and_then(|slot| code.elf.import_at(slot))
+        .is_some_and(|name| NEVER_RETURN.binary_search(&name).is_ok())
 }
 
 /// Whether a block, one of whose ways on can return, can itself: a call needs both.

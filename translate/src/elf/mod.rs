@@ -12,7 +12,7 @@ mod relocation;
 mod symbol;
 
 pub use error::ElfError;
-pub use relocation::{Pointer, PointerKind};
+pub use relocation::{Import, Pointer, PointerKind};
 pub use symbol::Symbol;
 
 use header::{Dynamic, Header, ProgramHeader, SectionHeader};
@@ -85,6 +85,8 @@ pub struct GuestElf {
     pub frames: Vec<Range<u64>>,
     /// Words that are relocated by the load bias or a resolver, by place.
     pub pointers: Vec<Pointer>,
+    /// Words that hold the addresses of other files' functions, by place.
+    pub imports: Vec<Import>,
     /// Functions that run at start and exit: DT_INIT, DT_INIT_ARRAY, ….
     pub initializers: Vec<u64>,
     read_only_after_relocation: Vec<Range<u64>>,
@@ -113,6 +115,7 @@ impl GuestElf {
             symbols: Vec::new(),
             frames: Vec::new(),
             pointers: Vec::new(),
+            imports: Vec::new(),
             initializers: Vec::new(),
             read_only_after_relocation: header::relro(&program),
             bytes,
@@ -123,6 +126,7 @@ impl GuestElf {
             return Err(ElfError::EntryOutside { entry });
         }
         elf.pointers = relocation::pointers(&elf, &sections, &dynamic);
+        elf.imports = relocation::imports(&elf, &sections, &dynamic);
         elf.symbols = symbol::functions(&elf, &sections, &dynamic);
         elf.frames = eh_frame::ranges(&elf, &program, &sections);
         elf.initializers = dynamic.initializers(&elf, &sections);
@@ -180,6 +184,12 @@ impl GuestElf {
     /// The little-endian 32-bit word at `address`.
     pub fn half_at(&self, address: u64) -> Option<u32> {
         self.bytes_at(address).first_chunk().map(|&b| u32::from_le_bytes(b))
+    }
+
+    /// The name of the function of another file whose address the word at `place` holds.
+    pub fn import_at(&self, place: u64) -> Option<&str> {
+        let found = self.imports.binary_search_by_key(&place, |i| i.place).ok()?;
+        self.imports.get(found).map(|i| i.name.as_str())
     }
 
     /// The frame that covers `address`.

@@ -1,8 +1,7 @@
 //! Words of memory that hold code or data addresses once the program is loaded.
 
 use super::header::{Dynamic, SHT_RELA, SectionHeader};
-use super::symbol::RECORD as SYMBOL_RECORD;
-use super::{GuestElf, Placement};
+use super::{GuestElf, Placement, symbol};
 
 /// A relocated word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +25,15 @@ pub enum PointerKind {
     Symbol,
 }
 
+/// A word that the dynamic linker sets to the address of another file's function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// Address of the word.
+    pub place: u64,
+    /// The symbol's name, without version.
+    pub name: String,
+}
+
 const R_X86_64_64: u32 = 1;
 const R_X86_64_GLOB_DAT: u32 = 6;
 const R_X86_64_JUMP_SLOT: u32 = 7;
@@ -34,22 +42,8 @@ const R_X86_64_IRELATIVE: u32 = 37;
 
 /// All relocated words by place, each place once.
 pub(super) fn pointers(elf: &GuestElf, sections: &[SectionHeader], dynamic: &Dynamic) -> Vec<Pointer> {
-    let mut pointers = Vec::new();
-    // Static programs have IRELATIVE relocations but no dynamic section: there the section headers tell.
-    let by_section = sections.iter().filter(|s| s.kind == SHT_RELA && s.is_loaded()).take(4);
-    let by_section = by_section.map(|s| elf.bytes.get(s.file.clone()).unwrap_or(&[]));
-    let by_dynamic = dynamic
-        .rela
-        .iter()
-        .map(|&(address, size)| elf.bytes.get(elf.file_range(address, size)).unwrap_or(&[]));
-    // Each place can be relocated once, so more of them than words in the file are an error in the table.
-    let limit = elf.bytes.len() / 8;
-    for table in by_dynamic.chain(by_section) {
-        if pointers.len() > limit {
-            break;
-        }
-        pointers.extend(table.as_chunks::<24>().0.iter().filter_map(|r| rela(elf, dynamic, r)));
-    }
+    let mut pointers: Vec<Pointer> =
+        records(elf, sections, dynamic).filter_map(|r| r.pointer(elf, dynamic)).collect();
     if elf.placement == Placement::PositionIndependent {
         relr(elf, dynamic.relr, &mut pointers);
     }
@@ -59,25 +53,61 @@ pub(super) fn pointers(elf: &GuestElf, sections: &[SectionHeader], dynamic: &Dyn
     pointers
 }
 
-/// One `Elf64_Rela` record.
-fn rela(elf: &GuestElf, dynamic: &Dynamic, record: &[u8; 24]) -> Option<Pointer> {
-    let word = |i: usize| record[8 * i..].first_chunk().map_or(0, |&b| u64::from_le_bytes(b));
-    let (place, info, addend) = (word(0), word(1), word(2));
-    let (target, kind) = match info as u32 {
-        R_X86_64_RELATIVE => (addend, PointerKind::Relative),
-        R_X86_64_IRELATIVE => (addend, PointerKind::Resolver),
-        R_X86_64_64 => (defined(elf, dynamic, info >> 32)?.wrapping_add(addend), PointerKind::Symbol),
-        R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT => (defined(elf, dynamic, info >> 32)?, PointerKind::Symbol),
-        _ => return None,
-    };
-    Some(Pointer { place, target, kind })
+/// Function addresses that come from other files, by place.
+pub(super) fn imports(elf: &GuestElf, sections: &[SectionHeader], dynamic: &Dynamic) -> Vec<Import> {
+    let mut imports: Vec<Import> =
+        records(elf, sections, dynamic).filter_map(|r| r.import(elf, dynamic)).collect();
+    imports.sort_by_key(|i| i.place);
+    imports
 }
 
-/// The value of dynamic symbol `index` if this file defines it.
-fn defined(elf: &GuestElf, dynamic: &Dynamic, index: u64) -> Option<u64> {
-    let record = dynamic.symbols.checked_add(index * SYMBOL_RECORD)?;
-    let section = elf.bytes_at(record).get(6..8)?;
-    (section != [0, 0]).then(|| elf.bytes_at(record + 8).first_chunk().map(|&b| u64::from_le_bytes(b)))?
+/// The RELA records, of the dynamic section's tables and of sections: static programs have IRELATIVE
+/// relocations but no dynamic section.
+fn records<'a>(
+    elf: &'a GuestElf,
+    sections: &'a [SectionHeader],
+    dynamic: &Dynamic,
+) -> impl Iterator<Item = Rela> + use<'a> {
+    let by_dynamic = dynamic.rela.map(|(address, size)| elf.file_range(address, size));
+    let by_section = sections.iter().filter(|s| s.kind == SHT_RELA && s.is_loaded()).map(|s| s.file.clone());
+    // A file has two of these; more of them, or more records than words in the file, would be no more than work.
+    let tables = by_dynamic.into_iter().chain(by_section.take(4));
+    let records = tables.flat_map(|range| elf.bytes.get(range).unwrap_or(&[]).as_chunks::<24>().0);
+    records.map(Rela::new).take(elf.bytes.len() / 8)
+}
+
+/// An `Elf64_Rela` record.
+struct Rela {
+    place: u64,
+    kind: u32,
+    symbol: u32,
+    addend: u64,
+}
+
+impl Rela {
+    fn new(record: &[u8; 24]) -> Rela {
+        let word = |i: usize| record[8 * i..].first_chunk().map_or(0, |&b| u64::from_le_bytes(b));
+        Rela { place: word(0), kind: word(1) as u32, symbol: (word(1) >> 32) as u32, addend: word(2) }
+    }
+
+    fn pointer(&self, elf: &GuestElf, dynamic: &Dynamic) -> Option<Pointer> {
+        let defined = || symbol::value(elf, dynamic, self.symbol);
+        let (target, kind) = match self.kind {
+            R_X86_64_RELATIVE => (self.addend, PointerKind::Relative),
+            R_X86_64_IRELATIVE => (self.addend, PointerKind::Resolver),
+            R_X86_64_64 => (defined()?.wrapping_add(self.addend), PointerKind::Symbol),
+            R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT => (defined()?, PointerKind::Symbol),
+            _ => return None,
+        };
+        Some(Pointer { place: self.place, target, kind })
+    }
+
+    fn import(&self, elf: &GuestElf, dynamic: &Dynamic) -> Option<Import> {
+        let function = matches!(self.kind, R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT);
+        let undefined = function && symbol::value(elf, dynamic, self.symbol).is_none();
+        undefined
+            .then(|| Some(Import { place: self.place, name: symbol::name(elf, dynamic, self.symbol)? }))?
+    }
 }
 
 /// The DT_RELR table: an even word is a place; an odd word is a bitmap of which of the 63 words behind the last

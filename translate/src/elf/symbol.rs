@@ -8,7 +8,7 @@ use std::ops::Range;
 const STT_FUNC: u8 = 2;
 const STT_GNU_IFUNC: u8 = 10;
 /// Bytes of a symbol record.
-pub(super) const RECORD: u64 = 24;
+const RECORD: u64 = 24;
 /// Names are cut to this many bytes: they are for people.
 const NAME_LIMIT: usize = 512;
 
@@ -30,10 +30,33 @@ pub struct Symbol {
 impl Symbol {
     /// Its name in `elf`, the file that it came from.
     pub fn name<'a>(&self, elf: &'a GuestElf) -> Cow<'a, str> {
-        let bytes = elf.bytes.get(self.name..).unwrap_or(&[]);
-        let bytes = bytes.get(..NAME_LIMIT).unwrap_or(bytes);
-        String::from_utf8_lossy(bytes.split(|&b| b == 0).next().unwrap_or(&[]))
+        name_in(elf.bytes.get(self.name..).unwrap_or(&[]))
     }
+}
+
+fn name_in(bytes: &[u8]) -> Cow<'_, str> {
+    let bytes = bytes.get(..NAME_LIMIT).unwrap_or(bytes);
+    String::from_utf8_lossy(bytes.split(|&b| b == 0).next().unwrap_or(&[]))
+}
+
+/// The record of dynamic symbol `index`.
+fn dynamic_record<'a>(elf: &'a GuestElf, dynamic: &Dynamic, index: u32) -> Option<&'a [u8; RECORD as usize]> {
+    elf.bytes_at(dynamic.symbols.checked_add(u64::from(index) * RECORD)?).first_chunk()
+}
+
+/// The value of dynamic symbol `index` if this file defines it.
+pub(super) fn value(elf: &GuestElf, dynamic: &Dynamic, index: u32) -> Option<u64> {
+    let record = dynamic_record(elf, dynamic, index)?;
+    let defined = record[6..8] != [0, 0];
+    defined.then(|| record[8..].first_chunk().map(|&b| u64::from_le_bytes(b)))?
+}
+
+/// The name of dynamic symbol `index`.
+pub(super) fn name(elf: &GuestElf, dynamic: &Dynamic, index: u32) -> Option<String> {
+    let record = dynamic_record(elf, dynamic, index)?;
+    let offset = u32::from_le_bytes(*record.first_chunk()?);
+    let name = name_in(elf.bytes_at(dynamic.strings.checked_add(offset.into())?));
+    (!name.is_empty()).then(|| name.into_owned())
 }
 
 /// Defined function symbols at executable addresses, by address.

@@ -61,9 +61,12 @@ fn reference(i: &Insn) -> Option<Reference> {
     }
 }
 
-/// Whether the indirect jump at the start of `code` goes through one fixed word of memory, as PLT stubs do.
-pub(super) fn is_stub_jump(code: &[u8], address: u64) -> bool {
-    insn(code, address).is_some_and(|i| i.op0_kind() == OpKind::Memory && i.memory_base() == Register::RIP)
+/// The word of memory through which the indirect jump or call at the start of `code` goes, if it is a fixed
+/// one, as in PLT stubs.
+pub(super) fn fixed_slot(code: &[u8], address: u64) -> Option<u64> {
+    let i = insn(code, address)?;
+    let fixed = i.op0_kind() == OpKind::Memory && i.memory_base() == Register::RIP;
+    fixed.then(|| i.memory_displacement64())
 }
 
 /// Whether compilers hardly ever emit the instruction at the start of `code`, so that it speaks against
