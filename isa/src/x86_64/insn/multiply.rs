@@ -123,7 +123,13 @@ fn divide<M: X86>(m: &mut M, divisor: M::Int, signed: bool) {
     let wide = m.not(fits);
     m.when(wide, &mut |m| {
         let dividend = pair(m, high, low);
-        divide_wide(m, dividend, divisor, signed);
+        // Asked beforehand: a host that divides 128 bits stops at an overflow by itself.
+        let overflow = quotient_overflows(m, dividend, divisor, signed);
+        m.trap_if(overflow, Trap::Divide);
+        let divisor = extend(m, divisor, Width::W128, signed);
+        let (quotient, remainder) = quotient_and_remainder(m, dividend, divisor, signed);
+        let (quotient, remainder) = (m.trunc(quotient, width), m.trunc(remainder, width));
+        write_high_low(m, remainder, quotient);
     });
     m.put_known(&DIVIDE_FLAGS, false);
 }
@@ -154,10 +160,43 @@ fn quotient_and_remainder<M: X86>(m: &mut M, a: M::Int, b: M::Int, signed: bool)
     (m.bin(quotient, a, b), m.bin(remainder, a, b))
 }
 
+/// Whether the quotient of 128 by 64 bits needs more than 64: the magnitude of the dividend is then at least 2^63
+/// (or, where the quotient is negative, 2^63 + 1) times the divisor's.
+fn quotient_overflows<M: X86>(m: &mut M, dividend: M::Int, divisor: M::Int, signed: bool) -> M::Bool {
+    if !signed {
+        let high = m.bin_const(BinOp::LShr, dividend, 64);
+        let divisor = m.zext(divisor, Width::W128);
+        return m.cmp(CmpOp::Ule, divisor, high);
+    }
+    let divisor = m.sext(divisor, Width::W128);
+    let signs = m.bin(BinOp::Xor, dividend, divisor);
+    let (negative, zero) = (is_negative(m, signs), m.int(Width::W128, 0));
+    let (dividend, divisor) = (magnitude(m, dividend), magnitude(m, divisor));
+    let once_more = m.select(negative, divisor, zero);
+    let limit = m.bin_const(BinOp::Shl, divisor, 63);
+    let limit = m.bin(BinOp::Add, limit, once_more);
+    m.cmp(CmpOp::Ule, limit, dividend)
+}
+
+fn is_negative<M: X86>(m: &mut M, a: M::Int) -> M::Bool {
+    let width = m.width(a);
+    let zero = m.int(width, 0);
+    m.cmp(CmpOp::Slt, a, zero)
+}
+
+fn magnitude<M: X86>(m: &mut M, a: M::Int) -> M::Int {
+    let (negative, negated) = (is_negative(m, a), m.un(UnOp::Neg, a));
+    m.select(negative, negated, a)
+}
+
+fn extend<M: X86>(m: &mut M, a: M::Int, width: Width, signed: bool) -> M::Int {
+    if signed { m.sext(a, width) } else { m.zext(a, width) }
+}
+
 /// Divide a dividend of twice the divisor's width; the divisor is not zero.
 fn divide_wide<M: X86>(m: &mut M, dividend: M::Int, divisor: M::Int, signed: bool) {
     let (width, double) = (m.width(divisor), m.width(dividend));
-    let divisor = if signed { m.sext(divisor, double) } else { m.zext(divisor, double) };
+    let divisor = extend(m, divisor, double, signed);
     if signed {
         // The one quotient that does not even exist in double width.
         let top = m.int(double, 1);
@@ -170,7 +209,7 @@ fn divide_wide<M: X86>(m: &mut M, dividend: M::Int, divisor: M::Int, signed: boo
     }
     let (quotient, remainder) = quotient_and_remainder(m, dividend, divisor, signed);
     let (low, remainder) = (m.trunc(quotient, width), m.trunc(remainder, width));
-    let back = if signed { m.sext(low, double) } else { m.zext(low, double) };
+    let back = extend(m, low, double, signed);
     let overflow = m.cmp(CmpOp::Ne, back, quotient);
     m.trap_if(overflow, Trap::Divide);
     write_high_low(m, remainder, low);
