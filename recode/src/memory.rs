@@ -15,7 +15,8 @@ use std::path::PathBuf;
 pub const PAGE: u64 = 4096;
 
 /// Longest chain of parent sets that is followed, so that a link that leads back to itself is noticed.
-const MAX_PARENTS: u32 = 64;
+/// (Linux itself follows 40 links.)
+const MAX_PARENTS: u32 = 32;
 
 /// Flags of a pagemap entry (CRIU's `pagemap.h`).
 mod flag {

@@ -18,6 +18,7 @@ use crate::proto::vma::Vma_entry;
 use crate::residue::Residue;
 use crate::set::ImageSet;
 use crate::state::{self, State, Thread};
+use crate::to_canonical::find_state;
 use crate::vma::{self, Mapping, protection, status};
 use crate::{aarch64, vdso, x86_64};
 use protobuf::{MessageDyn, MessageField};
@@ -119,6 +120,9 @@ impl Journey<'_> {
         if let Some(mm) = &mut process.mm {
             let pagemap = pagemap_name(process.pid);
             let memory = Memory::open(self.set, &pagemap)?;
+            if find_state(mm, &memory, process.pid)?.is_some() {
+                return Err(self.refused("is a host checkpoint already; recode it to canonical first"));
+            }
             let mut pages = NewPages::default();
             let mut state = self.state(mm, &process.threads, &memory)?;
             let mut residue = Residue { threads: registers(&process.threads), ..Residue::default() };

@@ -2,14 +2,17 @@
 //! parks at once: what the guest had must come back as it went.
 
 use crate::support::{Criu, Program, Scratch, compile};
+use std::fs::File;
 use std::mem::offset_of;
-use std::path::PathBuf;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use tranship_abi::block::{ThreadBlock, phase};
 use tranship_abi::host::Host;
-use tranship_recode::{HostLayout, MappedFile, Target, compare, recode};
+use tranship_recode::{HostLayout, MappedFile, Piece, Report, Target, compare, flatten, recode};
 
 /// A host on this machine whose runtime is `programs/park.S`.
-fn parking_host(scratch: &Scratch) -> Target {
+pub(crate) fn parking_host(scratch: &Scratch) -> Target {
     let phase_at = format!("-DPHASE={}", offset_of!(ThreadBlock, phase));
     let parked = format!("-DPARKED={}", phase::PARKED);
     let runtime = compile(scratch, "park.S", &["-shared", "-nostdlib", &phase_at, &parked]);
@@ -24,11 +27,32 @@ fn there_and_back(criu: &Criu, scratch: &Scratch, program: &Program) -> (PathBuf
     criu.dump(program.pid, &home);
     recode(&home, &host, &parking_host(scratch)).unwrap();
     criu.restore(&host);
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(50));
     criu.dump(program.pid, &parked);
     recode(&parked, &back, &Target::Canonical).unwrap();
-    criu.restore(&back);
+    let flat = scratch.path("flat");
+    write_flat(&back, &flat);
+    criu.restore(&flat);
     (home, back)
+}
+
+/// What a receiver of a flattened set has: files, and no parent.
+fn write_flat(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for file in flatten(from).unwrap() {
+        let bytes = file.pieces.iter().flat_map(|piece| match piece {
+            Piece::Bytes(bytes) => bytes.clone(),
+            Piece::FileRange { path, offset, length } => {
+                let mut bytes = vec![0; *length as usize];
+                File::open(path).unwrap().read_exact_at(&mut bytes, *offset).unwrap();
+                bytes
+            }
+        });
+        let bytes: Vec<u8> = bytes.collect();
+        assert_eq!(bytes.len() as u64, file.length());
+        std::fs::write(to.join(&file.name), bytes).unwrap();
+    }
+    assert!(compare(from, to).unwrap().is_empty());
 }
 
 fn survives(test: &str, source: &str, arguments: &[&str], lines: usize) {
@@ -61,4 +85,55 @@ fn threads_survive() {
 #[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn events_survive() {
     survives("events_survive", "events.c", &["600"], 30);
+}
+
+#[test]
+#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
+fn registers_survive() {
+    let scratch = Scratch::new("registers_survive");
+    let binary = compile(&scratch, "registers.c", &["-static"]);
+    let criu = Criu::get();
+    let program = Program::start(&scratch, &binary, &[]);
+    program.wait_for_lines(1);
+    std::thread::sleep(Duration::from_millis(20));
+    let (departure, arrival) = there_and_back(&criu, &scratch, &program);
+    let differences = compare(&departure, &arrival).unwrap();
+    assert!(differences.is_empty(), "{differences:?}");
+    // Arrived for good: the kernel has the same registers again.
+    let again = scratch.path("again");
+    criu.dump(program.pid, &again);
+    std::mem::forget(program);
+    let differences = compare(&departure, &again).unwrap();
+    assert!(!differences.iter().any(|difference| difference.what.contains("registers")), "{differences:?}");
+}
+
+/// Bytes that a recoding of a process with so much heap reads and writes, and the time it takes.
+fn cost(bytes: &str) -> (Report, Duration) {
+    let scratch = Scratch::new(&format!("cost_{bytes}"));
+    let binary = compile(&scratch, "heap.c", &["-static"]);
+    let (criu, host) = (Criu::get(), parking_host(&scratch));
+    let program = Program::start(&scratch, &binary, &[bytes]);
+    program.wait_for_lines(1);
+    let (home, to) = (scratch.path("home"), scratch.path("host"));
+    criu.dump(program.pid, &home);
+    std::mem::forget(program);
+    let start = Instant::now();
+    let report = recode(&home, &to, &host).unwrap();
+    (report, start.elapsed())
+}
+
+#[test]
+#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
+fn cost_does_not_depend_on_memory() {
+    let ((small, small_time), (large, large_time)) = (cost("10000000"), cost("500000000"));
+    for (heap, report, time) in [(10, small, small_time), (500, large, large_time)] {
+        println!(
+            "{heap} MB of heap: {} bytes read, {} written, {time:?}",
+            report.bytes_read, report.bytes_written
+        );
+    }
+    // The pagemap has an entry for each piece in which CRIU wrote the heap.
+    assert!(large.bytes_read.abs_diff(small.bytes_read) < 20_000, "{small:?} {large:?}");
+    assert!(large.bytes_written.abs_diff(small.bytes_written) < 8192, "{small:?} {large:?}");
+    assert_eq!((large.bytes_copied, large.files_written), (0, small.files_written));
 }

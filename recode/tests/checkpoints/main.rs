@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod crossings;
+mod damage;
 mod images;
 mod support;
 mod translated;
