@@ -19,7 +19,7 @@ fn page() -> String {
     let mut page = String::from(
         "# System calls of an x86-64 guest abroad\n\n\
          At home a guest makes its own system calls. On another machine the runtime performs them as this\n\
-         table says. An absent call gives ENOSYS and is reported once. The rows are those of\n\
+         table says. An absent call gives ENOSYS and a line on --stats-fd. The rows are those of\n\
          `abi/src/syscall/table.rs`; `TRANSHIP_BLESS=1 cargo test -p tranship-abi` writes this page.\n\n",
     );
     let absent = ROWS.iter().filter(|row| matches!(row.action, Action::Absent(_))).count();

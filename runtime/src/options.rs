@@ -33,6 +33,19 @@ impl Options<'_> {
     }
 }
 
+const USAGE: &str = "usage: tranship-runtime [OPTION VALUE]... -- PROGRAM [ARG]...";
+const HELP: &str = "
+
+Runs an x86-64 Linux program on this machine.
+
+  --root-fd FD     make this directory the root
+  --object FD      use this translated object; may be repeated
+  --hole ADDRESS   keep the runtime's own memory there
+  --stats-fd FD    write counters there at exit
+  --program PATH   the program's file, if PROGRAM is only to be its argument 0
+  --name NAME      the process's name, if it is not the last part of the path
+";
+
 /// What is wrong with the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum OptionError<'a> {
@@ -42,6 +55,8 @@ pub enum OptionError<'a> {
     BadValue(&'a CStr),
     /// Nothing after `--`, or no `--`.
     NoProgram,
+    /// `--help` was asked for.
+    Help,
     /// More than [`MAX_OBJECTS`].
     TooManyObjects,
 }
@@ -49,14 +64,14 @@ pub enum OptionError<'a> {
 impl fmt::Display for OptionError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OptionError::Unknown(option) => write!(f, "unknown option {}", printable(option)),
+            OptionError::Unknown(option) => {
+                write!(f, "unknown option {}; --help lists all", printable(option))
+            }
             OptionError::BadValue(option) => {
                 write!(f, "{}: value is missing or no number", printable(option))
             }
-            OptionError::NoProgram => write!(
-                f,
-                "usage: tranship-runtime [--root-fd N] [--object FD]... [--hole ADDR] [--stats-fd N] [--program PATH] [--name NAME] -- PROGRAM ARGS..."
-            ),
+            OptionError::NoProgram => write!(f, "no program given; {USAGE}"),
+            OptionError::Help => write!(f, "{USAGE}{HELP}"),
             OptionError::TooManyObjects => write!(f, "--object: more than {MAX_OBJECTS}"),
         }
     }
@@ -80,6 +95,9 @@ pub fn parse<'a>(args: impl Iterator<Item = &'a CStr>) -> Result<Options<'a>, Op
     };
     let mut args = args.enumerate().skip(1);
     while let Some((index, option)) = args.next() {
+        if matches!(option.to_bytes(), b"--help" | b"-h") {
+            return Err(OptionError::Help);
+        }
         if option.to_bytes() == b"--" {
             options.guest_args = index + 1;
             return if args.next().is_some() { Ok(options) } else { Err(OptionError::NoProgram) };

@@ -1,4 +1,5 @@
-//! What the runtime says: errors on stderr, counters on `--stats-fd`, nothing else ever.
+//! What the runtime says: that it cannot go on, on stderr; counters and absent system calls on `--stats-fd`;
+//! nothing else ever, since stderr is the guest's.
 
 use crate::linux;
 use core::fmt::{Arguments, Write};
@@ -57,6 +58,12 @@ pub fn fatal(what: Arguments<'_>) -> ! {
     linux::exit_group(EXIT_CANNOT_RUN)
 }
 
+/// What was asked for, on stdout, and a good end.
+pub fn answer(what: Arguments<'_>) -> ! {
+    let _ = write!(Output::new(1), "{what}");
+    linux::exit_group(0)
+}
+
 /// Counters, all of this process since it started.
 pub struct Counters {
     /// Branch targets without compiled entry that compiled code or the dispatcher asked for.
@@ -86,6 +93,14 @@ static STATS_FD: AtomicI32 = AtomicI32::new(0);
 /// Print the counters to `fd` at exit.
 pub fn set_stats_fd(fd: i32) {
     STATS_FD.store(fd + 1, Ordering::Relaxed);
+}
+
+/// A line to where the counters go, if asked for.
+pub fn note(what: Arguments<'_>) {
+    let fd = STATS_FD.load(Ordering::Relaxed) - 1;
+    if fd >= 0 {
+        let _ = writeln!(Output::new(fd), "{what}");
+    }
 }
 
 /// Note a branch target that has no compiled entry.

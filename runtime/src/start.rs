@@ -11,7 +11,7 @@ use crate::linux::{self, AT_FDCWD, Errno, O_RDONLY_CLOEXEC, PAGE};
 use crate::load::program::{self, Loaded};
 use crate::load::stack::Strings;
 use crate::object;
-use crate::options::{self, MAX_OBJECTS, Options};
+use crate::options::{self, MAX_OBJECTS, OptionError, Options};
 use crate::report;
 use crate::resume;
 use crate::signal::{self, action};
@@ -55,6 +55,7 @@ impl Initial {
     fn options(self) -> Options<'static> {
         match options::parse((0..self.count()).map(|n| self.arg(n))) {
             Ok(options) => options,
+            Err(help @ OptionError::Help) => report::answer(format_args!("{help}")),
             Err(error) => report::fatal(format_args!("{error}")),
         }
     }

@@ -193,7 +193,7 @@ fn report_once(number: u64, name: &str, why: &str) {
     let number_bit = number.min(511);
     let bit = 1 << (number_bit % 64);
     if REPORTED[number_bit as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-        report::complain(format_args!("system call {number} ({name}) is not available: {why}"));
+        report::note(format_args!("absent_syscall {number} {name}: {why}"));
     }
 }
 

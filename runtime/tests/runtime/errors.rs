@@ -20,6 +20,13 @@ fn bad_options_are_named() {
 }
 
 #[test]
+fn help_lists_the_options() {
+    let result = output(On::X86_64.runtime().arg("--help"), b"");
+    assert!(result.status.success() && result.stderr.is_empty());
+    assert!(String::from_utf8(result.stdout).unwrap().contains("--stats-fd FD"));
+}
+
+#[test]
 fn bad_programs_are_named() {
     let directory = scratch("bad-programs");
     let busybox = fs::read("/bin/busybox").unwrap();
