@@ -88,7 +88,7 @@ impl<'a> Assembler<'a> {
         let zone = self.zones.of(entry);
         let start = zone.and_then(|z| self.zones.start(z));
         let labels = zone.filter(|_| start == Some(entry)).and_then(|z| self.labels.get(&z));
-        let labels = labels.cloned().unwrap_or_default();
+        let mut labels = labels.cloned().unwrap_or_default();
         let mut blocks = BTreeMap::new();
         let mut work: Vec<u64> = labels.iter().copied().chain([entry]).collect();
         while let Some(start) = work.pop() {
@@ -101,9 +101,29 @@ impl<'a> Assembler<'a> {
             let (flags_live_in, flags_live_out) = (FlagSet::EMPTY, FlagSet::EMPTY);
             blocks.insert(start, Block { start, end: line.end, exit, flags_live_in, flags_live_out });
         }
+        self.open_switches(entry, &mut labels, &mut blocks);
         let loop_headers = loops::headers(&blocks, [entry].into_iter().chain(labels.iter().copied()));
         let registers = RegisterUse::default();
         Some(Region { entry, name: self.name(entry), blocks, loop_headers, labels, registers })
+    }
+
+    /// Where a region is entered on the way from a table's index to its jump, the index is not known: the jump
+    /// may go anywhere, and the table's targets are labels.
+    fn open_switches(&self, entry: u64, labels: &mut BTreeSet<u64>, blocks: &mut BTreeMap<u64, Block>) {
+        let is_in = |at: u64| blocks.range(..=at).next_back().is_some_and(|(_, block)| at < block.end);
+        let is_open = |block: &&Block| {
+            let table = self.lines.get(&block.start).and_then(|line| self.code.tables.get(&line.last));
+            table.is_some_and(|t| {
+                !is_in(t.jump.at) || t.way.iter().any(|way| *way == entry || labels.contains(way))
+            })
+        };
+        let open: Vec<u64> = blocks.values().filter(is_open).map(|b| b.start).collect();
+        for block in open {
+            if let Some(block) = blocks.get_mut(&block) {
+                labels.extend(block.exit.successors());
+                block.exit = Exit::IndirectJump;
+            }
+        }
     }
 
     fn name(&self, entry: u64) -> Option<String> {

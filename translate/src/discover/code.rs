@@ -58,6 +58,8 @@ pub(super) enum Reference {
 pub(super) struct Table {
     pub(super) jump: JumpTable,
     pub(super) place: Range<u64>,
+    /// The instructions from where the index is known, that one not counted, to the jump.
+    pub(super) way: Vec<u64>,
 }
 
 /// Why an address is taken for a place where code is entered.

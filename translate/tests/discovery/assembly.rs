@@ -122,6 +122,41 @@ fn bytes_that_are_no_instruction_are_reported() {
     assert_eq!(found.report.undecodable, [region.entry + 1]);
 }
 
+/// The jump at `middle` is in another region than the code that knows its index.
+#[test]
+fn a_region_that_starts_behind_an_index_does_not_use_it() {
+    let found = discovered(
+        "open",
+        "
+        .globl _start
+        .type _start, @function
+        _start: .cfi_startproc
+                call other
+                cmp $1, %rdi
+                ja 1f
+                mov table(,%rdi,8), %rax
+                jmp middle
+        1:      ret
+        2:      nop
+                ret
+                .cfi_endproc
+                .size _start, . - _start
+        .type other, @function
+        other:  .cfi_startproc
+                ret
+        middle: jmp *%rax
+                .cfi_endproc
+                .size other, . - other
+                .section .rodata
+        table:  .quad 1b, 2b",
+    );
+    assert_eq!(found.report.jump_tables, 1);
+    let jumps = found.regions.iter().flat_map(|r| r.blocks.values());
+    let jumps: Vec<&Exit> =
+        jumps.map(|b| &b.exit).filter(|e| matches!(e, Exit::Switch(_) | Exit::IndirectJump)).collect();
+    assert_eq!(jumps, [&Exit::IndirectJump]);
+}
+
 #[test]
 fn flags_that_cross_a_call_or_a_return_stay_live() {
     let found = discovered(

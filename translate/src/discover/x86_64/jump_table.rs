@@ -18,7 +18,7 @@ const MOST_UNBOUNDED: u64 = 1 << 10;
 
 /// The table that the indirect jump at `jump` goes through, if it is one.
 pub(in crate::discover) fn resolve(code: &Code, jump: u64) -> Option<Table> {
-    let (read, certain) = read(code, jump)?;
+    let Found { read, path, certain } = find(code, jump)?;
     let targets = targets(code, jump, &read);
     if targets.len() < 2 {
         // One plausible word is no evidence of a table.
@@ -28,29 +28,38 @@ pub(in crate::discover) fn resolve(code: &Code, jump: u64) -> Option<Table> {
     let complete = read.count == Some(targets.len() as u64);
     let constant = code.elf.is_constant(place.start) && code.elf.is_constant(place.end - 1);
     let proven = certain && complete && constant && !read.reread;
-    Some(Table { jump: JumpTable { at: read.at, index: read.index, targets, proven }, place })
+    let way = path.after(read.at);
+    Some(Table { jump: JumpTable { at: read.at, index: read.index, targets, proven }, place, way })
 }
 
-/// How `jump` reads its target, and whether that is so on every way to it.
-fn read(code: &Code, jump: u64) -> Option<(TableRead, bool)> {
+/// How a jump reads its target.
+struct Found {
+    read: TableRead,
+    /// The path on which it does so.
+    path: Path,
+    /// Whether that is so on every way to it.
+    certain: bool,
+}
+
+fn find(code: &Code, jump: u64) -> Option<Found> {
     let path = Path::to(code, jump);
     let near = Evaluation::new([None; 16]).run(&path);
     if let Some(read) = near.filter(|r| r.count.is_some()) {
-        return Some((read, true));
+        return Some(Found { read, path, certain: true });
     }
     // That a call leaves registers and stack slots as they are is only convention.
     let path = Path::over_calls_to(code, jump);
     let mut evaluation = Evaluation::new([None; 16]);
-    let far = evaluation.run(&path);
-    if far.is_some() || evaluation.unknown_bases() == 0 {
-        return far.map(|read| (read, false));
+    let mut far = evaluation.run(&path);
+    if far.is_none() && evaluation.unknown_bases() != 0 {
+        // The table's address was loaded before the path begins, e.g. before a loop.
+        let constants = std::array::from_fn(|r| {
+            let wanted = evaluation.unknown_bases() >> r & 1 != 0;
+            wanted.then(|| constant_at(code, path.start(), r as u8)).flatten()
+        });
+        far = Evaluation::new(constants).run(&path);
     }
-    // The table's address was loaded before the path begins, e.g. before a loop.
-    let constants = std::array::from_fn(|r| {
-        let wanted = evaluation.unknown_bases() >> r & 1 != 0;
-        wanted.then(|| constant_at(code, path.start(), r as u8)).flatten()
-    });
-    Some((Evaluation::new(constants).run(&path)?, false))
+    far.map(|read| Found { read, path, certain: false })
 }
 
 /// The table's entries as far as they are plausible.

@@ -41,6 +41,12 @@ impl Path {
         Path { steps }
     }
 
+    /// The addresses of its instructions behind the one at `address`.
+    pub(super) fn after(&self, address: u64) -> Vec<u64> {
+        let addresses = self.steps.iter().map(|(i, _)| i.ip());
+        addresses.skip_while(|&a| a != address).skip(1).collect()
+    }
+
     /// Where it starts.
     pub(super) fn start(&self) -> u64 {
         self.steps.first().map_or(0, |(i, _)| i.ip())
