@@ -4,7 +4,7 @@
 export PATH := /usr/bin:/bin:/usr/sbin:/sbin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: setup blobs build test demo bench-translate fmt lint clean help
+.PHONY: setup blobs agents build test demo bench-translate fmt lint clean help
 
 setup: ## install missing Debian packages and fetch crates
 	@setup/install
@@ -12,11 +12,17 @@ setup: ## install missing Debian packages and fetch crates
 blobs: setup ## build the in-process runtime for every host (dist/runtime-*)
 	@runtime/build-blobs --locked
 
-build: setup blobs ## build the command line (target/release/tranship)
+agents: setup ## build the node agent for every machine (dist/node-*)
+	@node/build-agents --locked
+
+build: setup blobs agents ## build the command line (target/release/tranship)
 	cargo build --release --workspace --bins
 
-test: setup blobs ## lints, unit, differential and migration tests, fuzzing; ends with one line of totals
+test: setup blobs agents ## lints, unit, differential and migration tests, fuzzing; ends with one line of totals
 	@tests/run
+
+demo: build ## two Debian programs cross from x86-64 to arm64 and back in mid-run
+	@cli/demo/run
 
 bench-translate: build ## compare translated programs with native and qemu-user; writes docs/bench-translate.md
 	target/release/tranship-bench --output docs/bench-translate.md

@@ -4,13 +4,12 @@ use crate::error::{CliError, Result};
 use crate::output::{Context, Display};
 use sha2::{Digest as _, Sha256};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tranship_lab::Lab;
 use tranship_node::client::Node;
 use tranship_node::migrate::Conductor;
-use tranship_node::protocol::{Digest, NodeInfo, Translation};
+use tranship_node::protocol::{Digest, GuestProgram, NodeInfo, Translation};
 use tranship_node::unit::process::find_program;
 use tranship_node::{Isa, NodeError, Progress, ProgressReport, UnitId, UnitSpec};
 use tranship_translate::bitcode::Bitcode;
@@ -49,7 +48,7 @@ pub(crate) fn object(
     let directory = lab.objects();
     fs::create_dir_all(&directory)
         .map_err(|why| CliError::io(format!("making {}", directory.display()), why))?;
-    let path = directory.join(key(&elf, &host)?);
+    let path = directory.join(key(&elf, &host));
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         Err(_) => {
@@ -65,14 +64,12 @@ pub(crate) fn object(
     Ok(Object { digest: hex(&Sha256::digest(&bytes)), path })
 }
 
-/// Everything that an object depends on: the guest, the host, and the compiler, which this program is.
-fn key(elf: &[u8], host: &Host) -> Result<String> {
-    let program = std::env::current_exe().and_then(fs::metadata);
-    let program = program.map_err(|why| CliError::io("looking at this program", why))?;
+/// Everything that an object depends on: the guest, the host, and the translator.
+fn key(elf: &[u8], host: &Host) -> String {
     let mut hash = Sha256::new();
     hash.update(elf);
-    hash.update(format!("{host:?} {} {} {}", program.len(), program.mtime(), program.mtime_nsec()));
-    Ok(hex(&hash.finalize()))
+    hash.update(format!("{host:?} {}", env!("TRANSHIP_TRANSLATOR")));
+    hex(&hash.finalize())
 }
 
 fn translate(elf: &GuestElf, host: &Host, display: &Mutex<Display>) -> std::result::Result<Vec<u8>, String> {
@@ -81,6 +78,23 @@ fn translate(elf: &GuestElf, host: &Host, display: &Mutex<Display>) -> std::resu
     let discovery = discover(elf);
     let bitcode = Bitcode::lift(elf, &discovery, options.jobs, &shown);
     compile(&bitcode, host, &options, &shown).map_err(|why| why.to_string())
+}
+
+/// Bitcode of a program.
+pub(crate) struct Lifted {
+    pub(crate) bitcode: Bitcode,
+    pub(crate) regions: usize,
+}
+
+/// Lift the program in `file`.
+pub(crate) fn lift(context: &Context, file: &Path) -> Result<Lifted> {
+    let elf = fs::read(file).map_err(|why| CliError::io(format!("reading {}", file.display()), why))?;
+    let guest = GuestElf::parse(elf);
+    let guest = guest.map_err(|why| CliError::Translate { file: file.to_owned(), why: why.to_string() })?;
+    let display = Mutex::new(context.progress());
+    let discovery = discover(&guest);
+    let bitcode = Bitcode::lift(&guest, &discovery, Options::default().jobs, &Shown(&display));
+    Ok(Lifted { bitcode, regions: discovery.regions.len() })
 }
 
 /// Passes a translation's progress on.
@@ -111,16 +125,16 @@ pub(crate) struct Supply<'a> {
 }
 
 impl Conductor for Supply<'_> {
-    fn objects(&mut self, programs: &[String], to: &NodeInfo) -> tranship_node::Result<Vec<Digest>> {
-        let mut digests = Vec::new();
+    fn objects(&mut self, programs: &[String], to: &NodeInfo) -> tranship_node::Result<Vec<GuestProgram>> {
+        let mut made_for = Vec::new();
         for program in programs {
             let elf = self.from.read_file(self.unit, program)?;
             let made = object(self.lab, Path::new(program), elf, to.isa, &self.display);
             let made = made.map_err(|why| NodeError::io(format!("translating {program}"), why))?;
             send(self.to, &made, &self.display)?;
-            digests.push(made.digest);
+            made_for.push(GuestProgram { path: program.clone(), object: made.digest });
         }
-        Ok(digests)
+        Ok(made_for)
     }
 
     fn watch(&mut self, report: &ProgressReport) {
@@ -161,5 +175,5 @@ pub(crate) fn how_to_run(
     let display = Mutex::new(context.progress());
     let made = object(&context.lab, Path::new(&program.path), elf, info.isa, &display)?;
     send(node, &made, &display)?;
-    Ok(Translation::Objects(vec![made.digest]))
+    Ok(Translation::Objects(vec![GuestProgram { path: program.path, object: made.digest }]))
 }

@@ -117,6 +117,11 @@ pub enum NodeError {
         /// Why.
         why: String,
     },
+    /// A thread was where it cannot be recoded, which it soon leaves.
+    DumpAgain {
+        /// Where.
+        why: String,
+    },
     /// The unit's supervisor is gone, so the unit is lost.
     Lost {
         /// The unit.
@@ -190,7 +195,7 @@ impl fmt::Display for NodeError {
                 )
             }
             NodeError::Criu { action, errors } => write!(f, "criu {action} failed: {errors}"),
-            NodeError::Recode { why } => write!(f, "{why}"),
+            NodeError::Recode { why } | NodeError::DumpAgain { why } => write!(f, "{why}"),
             NodeError::Lost { unit } => {
                 write!(f, "unit {unit} is lost: its supervisor died; remove it with `tranship rm`")
             }

@@ -5,7 +5,9 @@
 use crate::client::{Node, Tunnel};
 use crate::error::{NodeError, Result};
 use crate::progress::ProgressReport;
-use crate::protocol::{CheckpointReport, Digest, NodeInfo, Peer, RestoreReport, Translation, UnitStatus};
+use crate::protocol::{
+    CheckpointReport, GuestProgram, NodeInfo, Peer, RestoreReport, Translation, UnitStatus,
+};
 use crate::record::{UnitId, UnitRecord, UnitState};
 use serde::Serialize;
 use std::thread;
@@ -17,6 +19,10 @@ const LEASE_SECONDS: u64 = 300;
 const PASSES: u32 = 3;
 /// A pass that moved less than this is the last.
 const SMALL_PASS: u64 = 4 << 20;
+/// Times that the dump is repeated if a thread was where it cannot be recoded.
+const DUMP_ATTEMPTS: u32 = 20;
+/// Pause before that, in which the thread moves on.
+const DUMP_PAUSE: Duration = Duration::from_millis(2);
 /// How often the new node is asked again if it did not confirm.
 const CONFIRMATIONS: u32 = 5;
 /// Pause before that.
@@ -40,8 +46,8 @@ pub struct Migration<'a> {
 /// What a migration needs and reports to.
 pub trait Conductor {
     /// Have objects for these programs, paths in the unit's root, in the store of the new node, whose machine
-    /// `to` says. Returns their digests.
-    fn objects(&mut self, programs: &[String], to: &NodeInfo) -> Result<Vec<Digest>>;
+    /// `to` says.
+    fn objects(&mut self, programs: &[String], to: &NodeInfo) -> Result<Vec<GuestProgram>>;
     /// See how far it is.
     fn watch(&mut self, report: &ProgressReport);
 }
@@ -86,26 +92,48 @@ pub fn migrate(migration: &Migration<'_>, conductor: &mut dyn Conductor) -> Resu
     let prepared_bytes = send_root_ahead(migration, &mut source, conductor)?;
     let prepare_us = micros(start);
 
-    let checkpoint = source.checkpoint(LEASE_SECONDS, &mut |report| conductor.watch(report))?;
-    let frozen = Instant::now();
-    let bytes = send_checkpoint(migration, &mut source, conductor)?;
-    let transfer_us = micros(frozen);
-    let restore = target.restore(&how, &mut |report| conductor.watch(report))?;
+    let mut attempts = DUMP_ATTEMPTS;
+    let (mut times, bytes) = loop {
+        match cross(migration, &how, &mut source, &mut target, conductor) {
+            Err(NodeError::DumpAgain { .. }) if attempts > 0 => attempts -= 1,
+            crossed => break crossed?,
+        }
+        source.abort()?;
+        thread::sleep(DUMP_PAUSE);
+    };
+    times.prepare_us = prepare_us;
     source.hold()?;
     let moved = go(migration, &mut source, target)?;
-    let downtime_us = checkpoint.frozen_us + micros(frozen);
+    let downtime_us = times.checkpoint.frozen_us + micros(times.frozen);
     commit(migration, &mut source)?;
-
-    let times = Times { prepare_us, checkpoint, transfer_us, restore, downtime_us };
+    times.downtime_us = downtime_us;
     Ok((moved, crossing(migration, &times, bytes, prepared_bytes)))
 }
 
 struct Times {
     prepare_us: u64,
     checkpoint: CheckpointReport,
+    /// When the checkpoint was reported.
+    frozen: Instant,
     transfer_us: u64,
     restore: RestoreReport,
     downtime_us: u64,
+}
+
+/// From the freeze to the copy's being ready to go on; also the bytes that moved.
+fn cross(
+    migration: &Migration<'_>,
+    how: &Translation,
+    source: &mut Tunnel,
+    target: &mut Tunnel,
+    conductor: &mut dyn Conductor,
+) -> Result<(Times, u64)> {
+    let checkpoint = source.checkpoint(LEASE_SECONDS, &mut |report| conductor.watch(report))?;
+    let frozen = Instant::now();
+    let bytes = send_checkpoint(migration, source, conductor)?;
+    let transfer_us = micros(frozen);
+    let restore = target.restore(how, &mut |report| conductor.watch(report))?;
+    Ok((Times { prepare_us: 0, checkpoint, frozen, transfer_us, restore, downtime_us: 0 }, bytes))
 }
 
 fn crossing(migration: &Migration<'_>, times: &Times, bytes: u64, prepared_bytes: u64) -> Crossing {

@@ -1,10 +1,13 @@
 //! The subcommands, a file each.
 
+mod compile;
 mod completions;
 mod lab;
+mod lift;
 mod logs;
 mod migrate;
 mod ps;
+mod recode;
 mod resume;
 mod rm;
 mod run;
@@ -27,6 +30,9 @@ pub(crate) enum Command {
     Migrate(migrate::Migrate),
     Resume(resume::Resume),
     Rm(rm::Rm),
+    Recode(recode::Recode),
+    Lift(lift::Lift),
+    Compile(compile::Compile),
     Completions(completions::Completions),
 }
 
@@ -42,6 +48,9 @@ impl Command {
             Command::Migrate(command) => command.run(context),
             Command::Resume(command) => command.run(context),
             Command::Rm(command) => command.run(context),
+            Command::Recode(command) => command.run(context),
+            Command::Lift(command) => command.run(context),
+            Command::Compile(command) => command.run(context),
             Command::Completions(command) => command.run(context),
         }
     }

@@ -202,8 +202,17 @@ pub struct OutputChunk {
 pub enum Translation {
     /// Natively.
     Native,
-    /// Translated, with these objects of the store.
-    Objects(Vec<Digest>),
+    /// Translated, with objects for these programs.
+    Objects(Vec<GuestProgram>),
+}
+
+/// A guest ELF file and its translation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestProgram {
+    /// The file's path in the unit's root.
+    pub path: String,
+    /// Its object in the node's store.
+    pub object: Digest,
 }
 
 /// What a receiver got.
@@ -261,8 +270,6 @@ pub struct CheckpointReport {
     pub recode_us: u64,
     /// How long the unit has been stopped, all in all.
     pub frozen_us: u64,
-    /// Times that the dump was repeated, because a thread was where it cannot be dumped.
-    pub retries: u32,
 }
 
 /// Times of a restore, in microseconds.

@@ -11,4 +11,5 @@ pub mod paths;
 pub mod proc;
 pub mod process;
 pub mod quiesce;
+pub mod recoding;
 pub mod supervisor;

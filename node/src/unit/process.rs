@@ -95,7 +95,10 @@ fn enter_command(
     args.extend(spec.args.iter().map(Into::into));
     let (runtime, object) = match how {
         Translation::Native => (None, vec![]),
-        Translation::Objects(digests) => (Some(present_runtime()?), present_objects(digests)?),
+        Translation::Objects(programs) => {
+            let digests: Vec<Digest> = programs.iter().map(|program| program.object.clone()).collect();
+            (Some(present_runtime()?), present_objects(&digests)?)
+        }
     };
     Ok(Enter {
         root: directory.root(),

@@ -5,7 +5,7 @@ use super::criu::{self, Gated};
 use super::output::{self, Outputs};
 use super::paths::UnitDir;
 use super::process::{self, Watch};
-use super::{images, proc, quiesce};
+use super::{images, proc, quiesce, recoding};
 use crate::client;
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
@@ -18,18 +18,14 @@ use rustix::fs::FlockOperation;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
-use tranship_recode as recode;
 
 /// A supervisor without a unit waits so long for a connection.
 const IDLE: Duration = Duration::from_secs(15);
 /// How long output may keep coming after the unit's end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Times that a dump is repeated if a thread was where it cannot be dumped.
-const DUMP_ATTEMPTS: u32 = 20;
 
 /// What the supervisor has in hand.
 enum Hand {
@@ -271,60 +267,28 @@ impl Supervisor {
         }
     }
 
-    /// Bring the unit to a stop and write its canonical checkpoint. After an error it runs.
+    /// Bring the unit to a stop and write its canonical checkpoint. After an error it is out of CRIU's hands.
     fn freeze(&self, running: &Running) -> Result<(Gated, CheckpointReport, Instant)> {
         let mut report = CheckpointReport::default();
-        loop {
-            let since = Instant::now();
-            match self.freeze_once(running, &mut report) {
-                Err(NodeError::Recode { .. })
-                    if report.retries < DUMP_ATTEMPTS && in_vdso(&self.directory) =>
-                {
-                    report.retries += 1;
-                    thread::sleep(Duration::from_millis(1));
-                }
-                Err(error) => return Err(error),
-                Ok(gated) => {
-                    report.frozen_us = micros(since);
-                    return Ok((gated, report, since));
-                }
-            }
-        }
-    }
-
-    fn freeze_once(&self, running: &Running, report: &mut CheckpointReport) -> Result<Gated> {
         let translated = running.mode == Mode::Translated;
         let start = Instant::now();
         if translated {
             quiesce::park(running.pid)?;
         }
         report.quiesce_us = micros(start);
-        let unfreeze = |error| {
-            if translated {
-                self.complain(quiesce::release(running.pid));
-            }
-            error
-        };
-        let gated = self.dump(running, report).map_err(unfreeze)?;
-        let start = Instant::now();
-        match self.to_canonical(translated).and_then(|()| running.outputs.drain()) {
-            Ok(()) => {
-                report.recode_us = micros(start);
-                Ok(gated)
-            }
-            Err(error) => {
-                self.complain(gated.shut());
-                Err(unfreeze(error))
-            }
-        }
-    }
-
-    fn dump(&self, running: &Running, report: &mut CheckpointReport) -> Result<Gated> {
-        let start = Instant::now();
+        let start_dump = Instant::now();
         let set = self.directory.fresh_images("dump")?;
         let gated = criu::dump(&self.directory, running.pid, &running.outputs.names, &set)?;
-        report.dump_us = micros(start);
-        Ok(gated)
+        report.dump_us = micros(start_dump);
+        let start_recode = Instant::now();
+        let recoded = if translated { recoding::to_canonical(&self.directory) } else { Ok(()) };
+        if let Err(error) = recoded.and_then(|()| running.outputs.drain()) {
+            self.complain(gated.shut());
+            return Err(error);
+        }
+        report.recode_us = micros(start_recode);
+        report.frozen_us = micros(start);
+        Ok((gated, report, start))
     }
 
     /// Let a unit that is out of CRIU's hands go on.
@@ -408,7 +372,7 @@ impl Supervisor {
         let Hand::Empty = *hand else { return Err(self.wrong_state("incoming")) };
         let mut report = RestoreReport::default();
         let start = Instant::now();
-        let images = self.from_canonical(how)?;
+        let images = recoding::from_canonical(&self.directory, how)?;
         report.recode_us = micros(start);
         let start = Instant::now();
         let (outputs, writers) = output::collect(&self.directory)?;
@@ -445,34 +409,6 @@ impl Supervisor {
         self.complain(self.directory.remove());
         self.put(&mut hand, Hand::Done);
     }
-}
-
-// ---- recoding ----
-
-impl Supervisor {
-    /// `dump` to `canonical`, which at home are one.
-    fn to_canonical(&self, translated: bool) -> Result<()> {
-        if !translated {
-            return Ok(());
-        }
-        let _ = &recode::PAGE;
-        Err(NodeError::Recode { why: "recoding a translated unit is not built in".to_owned() })
-    }
-
-    /// What arrived, for this machine.
-    fn from_canonical(&self, how: &Translation) -> Result<PathBuf> {
-        match how {
-            Translation::Native => Ok(self.directory.images("received")),
-            Translation::Objects(_) => {
-                Err(NodeError::Recode { why: "recoding a translated unit is not built in".to_owned() })
-            }
-        }
-    }
-}
-
-/// Whether the dump failed because a thread was in the vDSO, which it soon leaves.
-fn in_vdso(_directory: &UnitDir) -> bool {
-    false
 }
 
 /// Name of the canonical image set of a unit that ran so.
