@@ -13,7 +13,7 @@ use tranship_abi::block::{
 };
 use tranship_abi::host::Host;
 use tranship_recode::proto::pstree::Pstree_entry;
-use tranship_recode::{HostLayout, ImageSet, MappedFile, Target, recode};
+use tranship_recode::{HostLayout, ImageSet, MappedFile, Target, inspect, recode};
 
 /// This machine as a host, with the runtime that `make blobs` builds.
 fn this_host() -> Target {
@@ -166,4 +166,30 @@ fn busybox_sha256sum_works_abroad() {
     }
     assert!(program.output().is_empty(), "moved too late");
     assert_eq!(program.finish(), undisturbed);
+}
+
+/// What an arm64 node is given: its own registers and flags, nothing that only x86-64 has, all of ours above the guest.
+#[test]
+#[cfg_attr(not(all(criu, runtime)), ignore = "needs CRIU 4.2 (TRANSHIP_CRIU) and the runtime (make blobs)")]
+fn a_set_for_arm64_is_arm64s() {
+    let scratch = Scratch::new("a_set_for_arm64_is_arm64s");
+    let binary = compile(&scratch, "counter.c", &["-static"]);
+    let criu = Criu::get();
+    let program = Program::start(&scratch, &binary, &["100000"]);
+    program.wait_for_lines(3);
+    let (home, host) = (scratch.path("home"), scratch.path("host"));
+    criu.dump(program.pid, &home);
+    std::mem::forget(program);
+    let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/runtime-aarch64");
+    let runtime = MappedFile { path: "/run/runtime".into(), elf: std::fs::read(runtime).unwrap() };
+    let layout = HostLayout { machine: Host::Aarch64, runtime, objects: vec![] };
+    recode(&home, &host, &Target::Host(layout)).unwrap();
+    let summary = inspect(&host).unwrap();
+    assert_eq!((summary.machine, summary.canonical), (Host::Aarch64, false));
+    assert!(summary.guest_code().iter().any(|path| path.ends_with("/counter")));
+    for mapping in &summary.processes[0].mappings {
+        let ours = mapping.start >= 1 << 47;
+        assert!(ours || mapping.protection & 4 == 0, "guest code is executable: {mapping:?}");
+        assert!(mapping.end <= 1 << 48, "out of reach: {mapping:?}");
+    }
 }
