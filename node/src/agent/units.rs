@@ -141,7 +141,7 @@ pub(super) fn attach(id: &UnitId) -> Result<Channel> {
 fn supervise(id: &UnitId, directory: &UnitDir) -> Result<Channel> {
     let log = File::create(directory.supervisor_log())
         .map_err(NodeError::at("making", &directory.supervisor_log()))?;
-    let _ = fs::remove_file(directory.control());
+    wait_for_the_last(directory);
     let mut command = Command::new("/proc/self/exe");
     command.arg("supervise").arg(id.as_str());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
@@ -157,6 +157,15 @@ fn supervise(id: &UnitId, directory: &UnitDir) -> Result<Channel> {
     };
     thread::spawn(move || child.wait());
     connected
+}
+
+/// A unit that returns quickly may find the supervisor that it had here about to end.
+fn wait_for_the_last(directory: &UnitDir) {
+    let deadline = Instant::now() + SUPERVISOR;
+    while supervisor::lives(directory) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let _ = fs::remove_file(directory.control());
 }
 
 /// Output from `from` on, and what has become of the unit if there is no more.

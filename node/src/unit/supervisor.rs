@@ -345,18 +345,18 @@ impl Supervisor {
         }
     }
 
-    /// End the frozen unit, which another node has.
+    /// End the frozen unit, which another node has. What CRIU says about its own end makes no difference to that.
     fn commit(&self, to: &str) -> Result<()> {
         let mut hand = self.hand();
         match std::mem::replace(&mut *hand, Hand::Empty) {
             Hand::Frozen { mut running, gated, .. } => {
-                let opened = gated.open();
+                self.complain(gated.open());
                 running.watch.kill();
                 self.note(|record| record.state = UnitState::Moved { to: to.to_owned() })?;
                 running.outputs.finish(LAST_WORDS);
                 self.complain(self.directory.clear_images());
                 self.put(&mut hand, Hand::Done);
-                opened
+                Ok(())
             }
             other => {
                 *hand = other;
