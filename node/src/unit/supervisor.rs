@@ -18,6 +18,7 @@ use rustix::fs::FlockOperation;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::net::UnixListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -54,6 +55,8 @@ struct Supervisor {
     record: Mutex<UnitRecord>,
     hand: Mutex<Hand>,
     changed: Condvar,
+    /// Requests that have not been answered yet.
+    unanswered: AtomicUsize,
 }
 
 /// Supervise the unit `id` to its end. Returns when there is nothing left to supervise.
@@ -67,10 +70,12 @@ pub fn supervise(id: &UnitId) -> Result<()> {
         record: Mutex::new(record),
         hand: Mutex::new(Hand::Empty),
         changed: Condvar::new(),
+        unanswered: AtomicUsize::new(0),
         directory,
     });
     supervisor.listen()?;
     supervisor.wait_until_done();
+    supervisor.wait_until_answered();
     let _ = fs::remove_file(supervisor.directory.control());
     Ok(())
 }
@@ -119,6 +124,14 @@ impl Supervisor {
             }
             let timeout = self.changed.wait_timeout(hand, Duration::from_secs(1));
             hand = timeout.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+    }
+
+    /// Who asked for the end is to hear of it.
+    fn wait_until_answered(&self) {
+        let deadline = Instant::now() + LAST_WORDS;
+        while self.unanswered.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -472,7 +485,10 @@ impl Connection<'_> {
 
     fn requests(&mut self) -> Result<()> {
         while let Some(frame) = self.client.receive_or_end::<UnitRequest>()? {
-            self.request(frame.message)?;
+            self.supervisor.unanswered.fetch_add(1, Ordering::SeqCst);
+            let answered = self.request(frame.message);
+            self.supervisor.unanswered.fetch_sub(1, Ordering::SeqCst);
+            answered?;
         }
         Ok(())
     }
