@@ -177,6 +177,8 @@ impl Journey<'_> {
             pages.write(*address, contents);
         }
         (mm.mm_start_brk, mm.mm_brk) = (Some(state.brk_start), Some(state.brk));
+        // A host whose kernel or CRIU keeps more of it dumps the end that the home's CRIU has no room for.
+        mm.mm_saved_auxv.truncate(x86_64::SAVED_AUXV_WORDS);
         let gone = vma::joined(hosts.iter().map(Mapping::range).chain(replaced));
         Ok(vma::outside(0..u64::MAX / PAGE * PAGE, &gone))
     }

@@ -11,6 +11,9 @@ use crate::proto::core_x86::{
 use protobuf::MessageField;
 use tranship_isa::x86_64::{Cpu, VEC_BYTES, X87};
 
+/// Words of the auxiliary vector that CRIU keeps on this machine, however many the kernel has (`AT_VECTOR_SIZE` in its
+/// `criu/arch/x86/include/asm/types.h`); it refuses to restore more.
+pub(crate) const SAVED_AUXV_WORDS: usize = 44;
 /// Selectors of 64-bit user code and data (`__USER_CS`, `__USER_DS`).
 const USER_CS: u64 = 0x33;
 const USER_SS: u64 = 0x2b;
