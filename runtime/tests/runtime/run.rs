@@ -5,7 +5,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock, mpsc};
+use std::time::Duration;
 
 /// A host that the runtime is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,15 +66,27 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
     path
 }
 
-/// Run a command with this input.
+/// Longest that a program may take, also emulated on a busy machine: what hangs is to fail, not to hang the tests.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Run a command with this input; it is killed if it does not end.
 pub(crate) fn output(command: &mut Command, input: &[u8]) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
+    let pid = child.id().to_string();
+    let (ended, end) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         // A program that does not read all of it is no error.
         scope.spawn(move || drop(stdin.write_all(input)));
-        child.wait_with_output().unwrap()
+        scope.spawn(move || {
+            if end.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = Command::new("kill").args(["-KILL", &pid]).status();
+            }
+        });
+        let output = child.wait_with_output().unwrap();
+        drop(ended);
+        output
     })
 }
 

@@ -35,9 +35,13 @@ static void on_signal(int signal) {
     sem_post(&woken);
 }
 
+// The signal is blocked except while asleep: one that came between looking and sleeping would be slept through.
 static void *sleeper(void *unused) {
+    sigset_t blocked, awake;
+    sigemptyset(&blocked), sigaddset(&blocked, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &blocked, &awake);
     local = 77, sem_post(&woken);
-    while (!signalled) pause();
+    while (!signalled) sigsuspend(&awake);
     return unused;
 }
 
