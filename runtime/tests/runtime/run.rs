@@ -58,9 +58,14 @@ impl On {
     }
 }
 
+/// Where these tests write; the directory above is shared with the tests of other crates.
+fn written() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("runtime")
+}
+
 /// A directory of a test's own.
 pub(crate) fn scratch(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let path = written().join(name);
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).unwrap();
     path
@@ -114,7 +119,8 @@ pub(crate) fn compile(name: &str) -> PathBuf {
     let _one_at_a_time = BUILT.lock();
     let source =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runtime/programs").join(name).with_extension("c");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let program = written().join(name);
+    fs::create_dir_all(written()).unwrap();
     let age = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
     if age(&program) < age(&source) {
         let mut gcc = Command::new("gcc");

@@ -3,10 +3,16 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+/// Where compiled programs go; the directory above is shared with the tests of other crates.
+fn directory() -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("discovery");
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
 /// Compile `source` (of the language that gcc's `-x` names) with `flags` and return the file's bytes.
 pub(crate) fn compile(name: &str, language: &str, source: &str, flags: &[&str]) -> Vec<u8> {
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let (input, output) = (directory.join(format!("{name}.source")), directory.join(name));
+    let (input, output) = (directory().join(format!("{name}.source")), directory().join(name));
     std::fs::write(&input, format!("{source}\n")).unwrap();
     let status = Command::new("gcc")
         .args(["-x", language])
@@ -22,7 +28,7 @@ pub(crate) fn compile(name: &str, language: &str, source: &str, flags: &[&str]) 
 
 /// The same file without symbols.
 pub(crate) fn strip(name: &str, bytes: &[u8]) -> Vec<u8> {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.stripped"));
+    let path = directory().join(format!("{name}.stripped"));
     std::fs::write(&path, bytes).unwrap();
     assert!(Command::new("strip").arg(&path).status().unwrap().success());
     std::fs::read(&path).unwrap()
