@@ -143,7 +143,7 @@ fn threads_work_abroad() {
 }
 
 #[test]
-#[ignore = "known defect, not yet found: now and then a program of two processes gets one message twice on a crossing"]
+#[cfg_attr(not(all(criu, runtime)), ignore = "needs CRIU 4.2 (TRANSHIP_CRIU) and the runtime (make blobs)")]
 fn events_work_abroad() {
     survives("events_work_abroad", "events.c", &["1500"], 3);
 }

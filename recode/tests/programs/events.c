@@ -28,7 +28,7 @@ static void answer(int questions, int answers) {
 }
 
 int main(int argc, char **argv) {
-    long rounds = atol(argv[1]), value = 1, expirations;
+    long rounds = atol(argv[1]), value = 1, asked = 0, expirations;
     int pipe_ends[2], pair[2];
     stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
     sigaltstack(&stack, 0);
@@ -54,9 +54,13 @@ int main(int argc, char **argv) {
         if (event.data.fd == timer) {
             read(timer, &expirations, sizeof expirations);
             timerfd_settime(timer, 0, &tick, 0);
-            write(pipe_ends[1], &value, sizeof value);
             eventfd_write(events, 1);
             raise(SIGUSR1);
+            // Who asks again before the last answer is there gets a sequence that depends on time.
+            if (asked == round) {
+                asked++;
+                write(pipe_ends[1], &value, sizeof value);
+            }
         } else {
             read(pair[0], &value, sizeof value);
             value %= 1000003;
