@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 use tranship_node::client::Node;
+use tranship_node::history::History;
 use tranship_node::protocol::{NodeInfo, Peer};
 
 /// How long a node may take from its start to its first answer.
@@ -59,6 +60,11 @@ impl Lab {
     /// Where running state is.
     pub fn state(&self) -> &Path {
         &self.state
+    }
+
+    /// The crossings between its nodes.
+    pub fn history(&self) -> History {
+        History::at(self.state.join("history.jsonl"))
     }
 
     /// Where translated objects are kept.

@@ -7,6 +7,7 @@ pub mod baseline;
 pub mod boot;
 pub mod client;
 mod error;
+pub mod history;
 pub mod migrate;
 mod progress;
 pub mod protocol;

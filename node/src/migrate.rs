@@ -9,7 +9,7 @@ use crate::protocol::{
     CheckpointReport, GuestProgram, NodeInfo, Peer, RestoreReport, Translation, UnitStatus,
 };
 use crate::record::{UnitId, UnitRecord, UnitState};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ pub trait Conductor {
 }
 
 /// Times in microseconds and bytes of a crossing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crossing {
     /// The unit.
     pub unit: UnitId,

@@ -1,14 +1,15 @@
 //! `tranship migrate`: a unit to another node.
 
+use super::history;
 use crate::error::Result;
 use crate::find;
 use crate::objects::Supply;
-use crate::output::{Context, bytes, table, time};
+use crate::output::Context;
 use clap::Args;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use tranship_node::UnitId;
-use tranship_node::migrate::{Crossing, Migration, migrate};
+use tranship_node::migrate::{Migration, migrate};
 
 /// Move a running unit to another node.
 #[derive(Args, Debug)]
@@ -44,22 +45,10 @@ impl Migrate {
         let mut supply = Supply { lab: &context.lab, unit: &self.unit, from: &from, to: &to, display };
         let (_, crossing) = migrate(&migration, &mut supply)?;
         drop(supply);
-        context.print(&crossing, || text(&crossing))?;
+        if let Err(error) = context.lab.history().add(&crossing) {
+            context.say(&format!("the unit has moved, but not into the history: {error}"));
+        }
+        context.print(&crossing, || history::text(std::slice::from_ref(&crossing)))?;
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn text(crossing: &Crossing) -> String {
-    let heading = ["CROSSING", "QUIESCE", "DUMP", "RECODE", "TRANSFER", "RESTORE", "DOWNTIME", "BYTES"];
-    let row = vec![
-        format!("{} to {}", crossing.from, crossing.to),
-        time(crossing.quiesce_us),
-        time(crossing.dump_us),
-        time(crossing.recode_us),
-        time(crossing.transfer_us),
-        time(crossing.restore_us),
-        time(crossing.downtime_us),
-        bytes(crossing.bytes),
-    ];
-    table(&[heading.map(str::to_owned).to_vec(), row])
 }

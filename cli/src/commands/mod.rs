@@ -2,6 +2,7 @@
 
 mod compile;
 mod completions;
+mod history;
 mod lab;
 mod lift;
 mod logs;
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Wait(wait::Wait),
     Signal(signal::Signal),
     Migrate(migrate::Migrate),
+    History(history::History),
     Resume(resume::Resume),
     Rm(rm::Rm),
     Recode(recode::Recode),
@@ -46,6 +48,7 @@ impl Command {
             Command::Wait(command) => command.run(context),
             Command::Signal(command) => command.run(context),
             Command::Migrate(command) => command.run(context),
+            Command::History(command) => command.run(context),
             Command::Resume(command) => command.run(context),
             Command::Rm(command) => command.run(context),
             Command::Recode(command) => command.run(context),
