@@ -355,7 +355,8 @@ pub trait Machine {
     fn sign_mask(&mut self, v: Self::Vec, lane: Width, width: Width) -> Self::Int;
 
     /// Byte table lookup within each 128-bit block: byte `i` of the result is the byte of `table`'s block that
-    /// byte `i` of `indices` counts, and zero where that is 16 or more.
+    /// byte `i` of `indices` counts, and zero where that has its top bit set. Hosts differ in what they give for 16 to
+    /// 127, which are not to be asked for.
     fn lookup(&mut self, table: Self::Vec, indices: Self::Vec) -> Self::Vec;
     /// Carry-less product (of polynomials over GF(2)) of two 64-bit integers: 128 bits.
     fn carryless_mul(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;

@@ -1,6 +1,6 @@
 //! AES and carry-less multiplication. SDM vol. 2; FIPS 197.
 
-use crate::machine::{BinOp, Width};
+use crate::machine::{BinOp, LaneOp, Width};
 use crate::x86_64::Insn;
 use crate::x86_64::operand::X86;
 use crate::x86_64::vector::{BITS, bitwise, constant, set, shift, source, splat};
@@ -117,12 +117,15 @@ fn decrypt<M: X86>(m: &mut M, i: &Insn, mix: bool) {
 }
 
 /// Every byte replaced by the table's. Of sixteen look-ups in a row of the table each, those in other rows
-/// than the byte's own give zero.
+/// than the byte's own give zero: adding brings their indices' top bits up.
 fn substitute<M: X86>(m: &mut M, bytes: M::Vec, table: &[u8; 256]) -> M::Vec {
     let mut result = m.vec_zero(BITS);
     for (n, row) in table.as_chunks::<16>().0.iter().enumerate() {
         let offset = splat(m, W8, 16 * n as u64);
+        let (beyond, used) = (splat(m, W8, 0x70), splat(m, W8, 0x8f));
         let within = bitwise(m, Xor, bytes, offset);
+        let within = m.lanes(LaneOp::AddSatUnsigned, W8, within, beyond);
+        let within = bitwise(m, And, within, used);
         let row = constant(m, u128::from_le_bytes(*row));
         let found = m.lookup(row, within);
         result = bitwise(m, Or, result, found);
