@@ -171,10 +171,15 @@ pub struct ThreadState {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct BranchCacheEntry {
-    /// Guest target; 0 when empty.
+    /// Guest target; [`UNWIND`] when empty.
     pub guest: u64,
     /// Host code of that entry.
     pub host: u64,
+}
+
+impl BranchCacheEntry {
+    /// A line that no branch hits: guests do jump to address 0.
+    pub const EMPTY: BranchCacheEntry = BranchCacheEntry { guest: UNWIND, host: 0 };
 }
 
 /// Functions of the runtime that compiled code calls, all with the host's C convention. `ThreadBlock` is

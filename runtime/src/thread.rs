@@ -104,7 +104,7 @@ impl Thread {
         block.host_stack_top = top;
         block.process = hole::base();
         block.calls = dispatch::calls();
-        block.branch_cache = [BranchCacheEntry { guest: 0, host: 0 }; BRANCH_CACHE_ENTRIES];
+        block.branch_cache = [BranchCacheEntry::EMPTY; BRANCH_CACHE_ENTRIES];
         block.runtime_private = [0; 64];
         block.phase.store(phase::RUNNING, Ordering::Relaxed);
     }
