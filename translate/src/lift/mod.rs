@@ -250,6 +250,8 @@ impl<'a, 'c> Lifter<'a, 'c> {
             return operands;
         }
         let operands = self.variable(self.ir.context.i128_type().array_type(2));
+        // The runtime takes them as the host's own 128-bit integers.
+        operands.as_instruction().expect("a variable is an alloca").set_alignment(16).expect("so it has one");
         self.operands = Some(operands);
         operands
     }
