@@ -12,6 +12,7 @@ const EMPTY_NAMES: &[&str] = &["utils", "util", "helpers", "helper", "misc", "ma
 /// Where a file may ask which machine it is compiled for, with the reason.
 const MACHINE_AWARE: &[(&str, &str)] = &[
     ("runtime/src/host/", "the code that runs on that machine"),
+    ("tests/process/src/host/", "compiled code runs on that machine"),
     ("tests/src/differential/", "the real CPU is the oracle"),
     ("tests/differential/", "the real CPU is the oracle"),
 ];

@@ -56,6 +56,33 @@ fn forgive_estimates(insn: &Insn, expected: &Cpu, found: &mut Cpu) {
     }
 }
 
+/// Which of two NaNs a sum or product yields: a compiler may exchange the operands.
+pub(super) fn forgive_choice_of_nan(insn: &Insn, expected: &Cpu, found: &mut Cpu) {
+    use Mnemonic as N;
+    let (lanes, bytes) = match insn.mnemonic() {
+        N::Addss | N::Mulss => (1, 4),
+        N::Addsd | N::Mulsd => (1, 8),
+        N::Addps | N::Mulps | N::Haddps | N::Dpps => (4, 4),
+        N::Addpd | N::Mulpd | N::Haddpd | N::Dppd => (2, 8),
+        _ => return,
+    };
+    let register = insn.op0_register().number();
+    for at in (0..lanes).map(|lane| lane * bytes) {
+        let (e, f) = (&expected.vec[register][at..at + bytes], &mut found.vec[register][at..at + bytes]);
+        if is_nan(e) && is_nan(f) {
+            f.copy_from_slice(e);
+        }
+    }
+}
+
+/// Whether these are the bytes of a binary32 or binary64 NaN.
+fn is_nan(bytes: &[u8]) -> bool {
+    match *bytes {
+        [a, b, c, d] => f32::from_le_bytes([a, b, c, d]).is_nan(),
+        _ => bytes.try_into().is_ok_and(|bytes| f64::from_le_bytes(bytes).is_nan()),
+    }
+}
+
 /// One unit in the last place on either side, and with it the direction of rounding.
 fn forgive_last_digit(expected: &Cpu, found: &mut Cpu) {
     let least_normal = (0..8).any(|n| expected.x87.sign_exponent[n] & 0x7fff <= 1);

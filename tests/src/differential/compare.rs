@@ -2,7 +2,7 @@
 
 use super::states::memory_operand;
 use super::{Outcome, SANDBOX, State, approximate};
-use iced_x86::Register;
+use iced_x86::{OpKind, Register};
 use std::fmt;
 use tranship_isa::machine::Trap;
 use tranship_isa::x86_64::{Flag, Insn, insn};
@@ -80,8 +80,16 @@ pub fn differences(
 }
 
 /// Some CPUs look whether an address is canonical before they add the segment base. An operand that begins
-/// canonical may not end so, which executors do not see.
+/// canonical may not end so, which executors do not see. Which of two operands is accessed first differs.
 fn same_fault(insn: &Insn, before: &State, expected: Outcome, found: Outcome) -> bool {
+    let refused =
+        |outcome| matches!(outcome, Outcome::MemoryFault | Outcome::Trapped(Trap::GeneralProtection));
+    if insn.op0_kind() != OpKind::Register
+        && insn.op1_kind() != OpKind::Register
+        && insn.is_string_instruction()
+    {
+        return refused(expected) && refused(found);
+    }
     let last_canonical = memory_operand(insn, before).is_some_and(|a| (LIMIT - 512..LIMIT).contains(&a));
     (matches!(insn.memory_segment(), Register::FS | Register::GS) || last_canonical)
         && expected == Outcome::Trapped(Trap::GeneralProtection)

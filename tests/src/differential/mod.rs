@@ -4,14 +4,20 @@
 mod approximate;
 mod cases;
 mod compare;
+#[cfg(target_arch = "x86_64")]
+mod compiled;
 mod interpreter;
 #[cfg(target_arch = "x86_64")]
 mod native_cpu;
+#[cfg(target_arch = "x86_64")]
+mod program;
 mod random;
 mod states;
 
 pub use cases::{Case, NOT_COMPARED, bytes, cases};
 pub use compare::{Difference, differences};
+#[cfg(target_arch = "x86_64")]
+pub use compiled::Compiled;
 pub use interpreter::Interpreter;
 #[cfg(target_arch = "x86_64")]
 pub use native_cpu::NativeCpu;
@@ -86,6 +92,21 @@ pub trait Executor {
     fn prepare(&mut self, _cases: &[Case]) {}
     /// Execute the one instruction `code`, which lies at [`CODE`], in `state`.
     fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome;
+    /// Make `found` equal to `expected` in what `insn` leaves to the executor.
+    fn forgive(&self, _insn: &Insn, _expected: &State, _found: &mut State) {}
+    /// What cannot be seen of the run just made, which should have ended as `expected` and ended as `found`.
+    fn hidden(&self, _insn: &Insn, _expected: Outcome, _found: Outcome) -> Option<Hidden> {
+        None
+    }
+}
+
+/// What an executor cannot show of a result, and why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hidden {
+    /// Whether the outcome is right.
+    Everything(&'static str),
+    /// Registers and memory; the outcome is.
+    State(&'static str),
 }
 
 /// An instruction in the one formatter configuration that the blocks' examples are in.

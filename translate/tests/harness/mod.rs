@@ -2,78 +2,16 @@
 //! object are mapped here, system calls are made as they are, and the interpreter runs what is not compiled.
 #![allow(dead_code, unreachable_pub)]
 
-use std::arch::asm;
-use std::collections::HashMap;
-use tranship_abi::block::{
-    BranchCacheEntry, ObjectEntry, ObjectHeader, RuntimeCalls, ThreadBlock, branch_cache_offset,
-};
+use tranship_abi::block::{BranchCacheEntry, RuntimeCalls, ThreadBlock, branch_cache_offset};
 use tranship_isa::interpret::{self, Fault, Host, Step};
 use tranship_isa::machine::{AtomicOp, Width};
-use tranship_isa::x86_64::{Cpu, coprocessor, decode};
+use tranship_isa::x86_64::{Cpu, decode};
+use tranship_tests_process::{Object, copy, map, new_thread, services};
 use tranship_translate::elf::GuestElf;
-
-/// Map `bytes` anonymous bytes at `address` (0: anywhere).
-fn map(address: u64, bytes: u64, executable: bool) -> u64 {
-    let fixed = if address == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
-    let rights = libc::PROT_READ | libc::PROT_WRITE | if executable { libc::PROT_EXEC } else { 0 };
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed;
-    // SAFETY: nothing that is mapped already is replaced.
-    let at = unsafe { libc::mmap(address as *mut _, bytes as usize, rights, flags, -1, 0) };
-    assert_ne!(at, libc::MAP_FAILED, "mapping {bytes:#x} bytes at {address:#x}");
-    at as u64
-}
-
-fn copy(to: u64, bytes: &[u8]) {
-    // SAFETY: the caller has mapped the target.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) };
-}
-
-/// The translated object, mapped.
-struct Object {
-    header: u64,
-}
-
-impl Object {
-    fn load(file: &[u8]) -> Object {
-        let u64_at = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
-        let (entry, table) = (u64_at(24), u64_at(32) as usize);
-        let count = usize::from(u16::from_le_bytes(file[56..58].try_into().unwrap()));
-        let segments: Vec<[u64; 4]> = (0..count)
-            .map(|n| table + 56 * n)
-            .filter(|&at| u64_at(at) as u32 == 1)
-            .map(|at| [u64_at(at + 8), u64_at(at + 16), u64_at(at + 32), u64_at(at + 40)])
-            .collect();
-        let end = segments.iter().map(|s| s[1] + s[3]).max().unwrap();
-        let base = map(0, end, true);
-        for [offset, address, bytes, _] in segments {
-            copy(base + address, &file[offset as usize..][..bytes as usize]);
-        }
-        Object { header: base + entry }
-    }
-
-    fn header(&self) -> &ObjectHeader {
-        // SAFETY: mapped for good, laid out by the translator.
-        unsafe { &*(self.header as *const ObjectHeader) }
-    }
-
-    fn at(&self, offset: i64) -> u64 {
-        self.header.wrapping_add_signed(offset)
-    }
-
-    fn entries(&self) -> HashMap<u64, u64> {
-        let header = self.header();
-        let table = self.at(header.entries) as *const ObjectEntry;
-        // SAFETY: as the header says.
-        let rows = unsafe { std::slice::from_raw_parts(table, header.entry_count as usize) };
-        assert!(rows.is_sorted_by_key(|r| r.guest));
-        rows.iter().map(|r| (r.guest, self.at(r.host))).collect()
-    }
-}
 
 /// A guest program with its object, ready to run; never unmapped.
 pub struct Process {
     pub thread: *mut ThreadBlock,
-    entries: HashMap<u64, u64>,
     object: Object,
     bias: u64,
     brk: u64,
@@ -91,16 +29,18 @@ impl Process {
     /// Map the object and a thread block, no guest memory.
     pub fn new(object: &[u8], bias: u64) -> Box<Process> {
         let object = Object::load(object);
-        // SAFETY: as the header says.
-        unsafe { *(object.at(object.header().bias_slot) as *mut u64) = bias };
-        let thread = map(0, size_of::<ThreadBlock>() as u64, false) as *mut ThreadBlock;
+        object.set_bias(bias);
+        let thread = new_thread(RuntimeCalls {
+            syscall: syscall as *const () as u64,
+            safepoint: safepoint as *const () as u64,
+            interpret_call: interpret_call as *const () as u64,
+            lookup: lookup as *const () as u64,
+            interpret_one: interpret_one as *const () as u64,
+            trap: trap as *const () as u64,
+            ..services()
+        });
         let mut process = Box::new(Process {
             thread,
-            entries: object
-                .entries()
-                .into_iter()
-                .map(|(guest, host)| (guest.wrapping_add(bias), host))
-                .collect(),
             object,
             bias,
             brk: 0,
@@ -110,21 +50,7 @@ impl Process {
             entered: 0,
             verbose: std::env::var_os("HARNESS_VERBOSE").is_some(),
         });
-        // SAFETY: zero bytes are a thread block; it is ours alone.
-        let block = unsafe { &mut *thread };
-        block.process = &raw mut *process as u64;
-        block.calls = RuntimeCalls {
-            syscall: syscall as *const () as u64,
-            safepoint: safepoint as *const () as u64,
-            interpret_call: interpret_call as *const () as u64,
-            lookup: lookup as *const () as u64,
-            coprocessor: run_coprocessor as *const () as u64,
-            interpret_one: interpret_one as *const () as u64,
-            trap: trap as *const () as u64,
-            fp_collect: fp_collect as *const () as u64,
-            fp_apply: fp_apply as *const () as u64,
-            reserved: [0; 7],
-        };
+        process.block().process = &raw mut *process as u64;
         process
     }
 
@@ -165,19 +91,12 @@ impl Process {
     /// Enter compiled code at host address `code`.
     pub fn enter(&mut self, code: u64) {
         self.entered += 1;
-        let enter = self.object.at(self.object.header().enter);
-        // SAFETY: the object says that this is such a function.
-        let enter: extern "C" fn(*mut ThreadBlock, u64) = unsafe { std::mem::transmute(enter) };
-        let here = 0u8;
-        self.block().host_stack_limit = &raw const here as u64 - (512 << 10);
-        fp_apply(self.thread);
-        enter(self.thread, code);
-        fp_collect(self.thread);
+        self.object.enter(self.thread, code);
     }
 
     /// Host code of the entry at guest address `guest`.
     pub fn entry(&self, guest: u64) -> Option<u64> {
-        self.entries.get(&guest).copied()
+        self.object.entry(guest.wrapping_sub(self.bias))
     }
 
     /// Run until the guest exits; its exit code.
@@ -317,22 +236,10 @@ extern "C" fn interpret_call(thread: *mut ThreadBlock) -> u64 {
 
 extern "C" fn lookup(thread: *mut ThreadBlock, guest: u64) -> u64 {
     let process = process(thread);
-    let host =
-        process.entry(guest).unwrap_or_else(|| process.object.at(process.object.header().interpret_call));
+    let host = process.entry(guest).unwrap_or_else(|| process.object.interpret_call());
     let line = branch_cache_offset(guest) as usize / size_of::<BranchCacheEntry>();
     process.block().branch_cache[line] = BranchCacheEntry { guest, host };
     host
-}
-
-extern "C" fn run_coprocessor(thread: *mut ThreadBlock, operation: u32, operands: *mut [u128; 2]) {
-    let cpu = process(thread).cpu();
-    // SAFETY: compiled code passes two operands on its stack.
-    let operands = unsafe { &mut *operands };
-    operands[0] = if operation == coprocessor::TIMESTAMP {
-        Memory.timestamp().into()
-    } else {
-        coprocessor::run(cpu, operation, operands[0], operands[1])
-    };
 }
 
 extern "C" fn interpret_one(thread: *mut ThreadBlock) -> u64 {
@@ -342,22 +249,6 @@ extern "C" fn interpret_one(thread: *mut ThreadBlock) -> u64 {
 
 extern "C" fn trap(thread: *mut ThreadBlock, trap: u32) -> u64 {
     panic!("trap {trap} at {:#x}", process(thread).cpu().rip)
-}
-
-extern "C" fn fp_collect(thread: *mut ThreadBlock) {
-    let mut host = 0u32;
-    // SAFETY: stores four bytes.
-    unsafe { asm!("stmxcsr [{}]", in(reg) &mut host) };
-    process(thread).cpu().mxcsr |= host & 0x3f;
-    let neutral = 0x1f80u32;
-    // SAFETY: a valid MXCSR.
-    unsafe { asm!("ldmxcsr [{}]", in(reg) &neutral) };
-}
-
-extern "C" fn fp_apply(thread: *mut ThreadBlock) {
-    let host = process(thread).cpu().mxcsr | 0x1f80;
-    // SAFETY: a valid MXCSR with all exceptions masked.
-    unsafe { asm!("ldmxcsr [{}]", in(reg) &host) };
 }
 
 /// Guest memory is this process's.

@@ -1,0 +1,74 @@
+//! An object whose entries are run one at a time, each on a state of its own, to see what it leaves.
+
+use crate::guard::Fault;
+use crate::object::Object;
+use crate::services::{new_thread, services};
+use tranship_abi::block::{RuntimeCalls, ThreadBlock};
+use tranship_isa::x86_64::Cpu;
+
+/// An object, ready to run any of its entries. There is one thread, and guest memory is what its user maps.
+#[derive(Debug)]
+pub struct Chamber {
+    object: Object,
+    thread: *mut ThreadBlock,
+}
+
+/// How compiled code ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// It left for a guest address that the object has no code for; registers are exact.
+    Left,
+    /// It raised a trap, by its number in [`tranship_isa::machine::Trap`]; registers are exact.
+    Trapped(u32),
+    /// It touched memory that is not there; registers are wherever they happened to be.
+    Faulted(Fault),
+}
+
+impl Chamber {
+    /// Load the object whose file is `object`.
+    pub fn new(object: &[u8]) -> Chamber {
+        let calls = RuntimeCalls {
+            lookup: look_up_nothing as *const () as u64,
+            trap: note_trap as *const () as u64,
+            ..services()
+        };
+        Chamber { object: Object::load(object), thread: new_thread(calls) }
+    }
+
+    /// Whether the object has an entry at guest address `linked`.
+    pub fn has(&self, linked: u64) -> bool {
+        self.object.entry(linked).is_some()
+    }
+
+    /// Run the entry at guest address `linked` on `cpu`, which says where the guest believes it to be.
+    pub fn run(&mut self, linked: u64, cpu: &mut Cpu) -> Ended {
+        let code = self.object.entry(linked).unwrap();
+        self.object.set_bias(cpu.rip.wrapping_sub(linked));
+        // SAFETY: ours alone.
+        let block = unsafe { &mut *self.thread };
+        block.state.cpu = *cpu;
+        block.runtime_private[TRAP] = NO_TRAP;
+        let result = self.object.enter_guarded(self.thread, code);
+        *cpu = block.state.cpu;
+        match (result, block.runtime_private[TRAP]) {
+            (Err(fault), _) => Ended::Faulted(fault),
+            (Ok(()), NO_TRAP) => Ended::Left,
+            (Ok(()), trap) => Ended::Trapped(trap as u32),
+        }
+    }
+}
+
+/// Where in the block's private words [`note_trap`] leaves the trap.
+const TRAP: usize = 0;
+const NO_TRAP: u64 = u64::MAX;
+
+extern "C" fn note_trap(thread: *mut ThreadBlock, trap: u32) -> u64 {
+    // SAFETY: compiled code passes its own block.
+    unsafe { (*thread).runtime_private[TRAP] = trap.into() };
+    1
+}
+
+/// Nothing is compiled but what was entered: whatever goes elsewhere leaves.
+extern "C" fn look_up_nothing(_thread: *mut ThreadBlock, _guest: u64) -> u64 {
+    0
+}

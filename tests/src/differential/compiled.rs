@@ -1,0 +1,125 @@
+//! Compiled code as an executor: all cases become one guest program, which is translated as any other, and what the
+//! object's entries do to a state is seen in a [`Chamber`].
+
+use super::{Case, Executor, Hidden, Outcome, SANDBOX, SANDBOX_BYTES, State, approximate, program};
+use iced_x86::CpuidFeature;
+use std::collections::HashMap;
+use tranship_isa::machine::Trap;
+use tranship_isa::x86_64::Insn;
+use tranship_tests_process::{Chamber, Ended, Fault};
+use tranship_translate::bitcode::Bitcode;
+use tranship_translate::compile::{Host, Options, compile};
+use tranship_translate::discover::discover;
+use tranship_translate::elf::GuestElf;
+
+/// Code compiled for this machine, run in this process.
+pub struct Compiled {
+    chamber: Option<Chamber>,
+    /// Where the program has each case.
+    places: HashMap<Vec<u8>, u64>,
+    /// The last run ended by a fault of the host's.
+    faulted: bool,
+}
+
+impl Compiled {
+    /// Nothing is compiled yet.
+    pub fn new() -> Compiled {
+        Compiled { chamber: None, places: HashMap::new(), faulted: false }
+    }
+}
+
+impl Default for Compiled {
+    fn default() -> Compiled {
+        Compiled::new()
+    }
+}
+
+/// The object for `host` of a program that consists of `cases`.
+fn translate(cases: &[Case], host: &Host) -> Vec<u8> {
+    let elf = GuestElf::parse(program::elf(cases.iter().map(|case| &case.code[..]))).unwrap();
+    let options = Options::default();
+    let bitcode = Bitcode::lift(&elf, &discover(&elf), options.jobs, &());
+    compile(&bitcode, host, &options, &()).unwrap()
+}
+
+fn places(cases: &[Case]) -> HashMap<Vec<u8>, u64> {
+    cases.iter().enumerate().map(|(n, case)| (case.code.clone(), program::address(n))).collect()
+}
+
+impl Executor for Compiled {
+    fn name(&self) -> &'static str {
+        "compiled code"
+    }
+
+    fn prepare(&mut self, cases: &[Case]) {
+        self.places = places(cases);
+        self.chamber = Some(Chamber::new(&translate(cases, &Host::x86_64())));
+    }
+
+    fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome {
+        let chamber = self.chamber.as_mut().unwrap();
+        // SAFETY: the native CPU has mapped the sandbox, for good.
+        unsafe { std::ptr::copy_nonoverlapping(state.memory.as_ptr(), SANDBOX as *mut u8, SANDBOX_BYTES) };
+        let ended = chamber.run(self.places[code], &mut state.cpu);
+        // SAFETY: as above.
+        unsafe {
+            std::ptr::copy_nonoverlapping(SANDBOX as *const u8, state.memory.as_mut_ptr(), SANDBOX_BYTES)
+        };
+        self.faulted = matches!(ended, Ended::Faulted(_));
+        outcome(ended)
+    }
+
+    fn forgive(&self, insn: &Insn, expected: &State, found: &mut State) {
+        approximate::forgive_choice_of_nan(insn, &expected.cpu, &mut found.cpu);
+    }
+
+    fn hidden(&self, insn: &Insn, expected: Outcome, found: Outcome) -> Option<Hidden> {
+        hidden(insn, expected, found, self.faulted)
+    }
+}
+
+/// What compiled code does not show.
+fn hidden(insn: &Insn, expected: Outcome, found: Outcome, faulted: bool) -> Option<Hidden> {
+    use Outcome::{Completed, MemoryFault, Trapped};
+    let refused = |outcome| matches!(outcome, MemoryFault | Trapped(Trap::GeneralProtection));
+    match (expected, found) {
+        (Trapped(Trap::FloatingPoint), _) if is_sse(insn) => {
+            Some(Hidden::Everything("SSE exceptions that MXCSR does not mask are not raised"))
+        }
+        (e, Completed) if refused(e) => {
+            Some(Hidden::Everything("memory is not accessed where nothing depends on it"))
+        }
+        (e, f) if refused(e) && e != f => {
+            Some(Hidden::Everything("two accesses are in no order, nor are an access and a trap"))
+        }
+        (e, _) if refused(e) && faulted => {
+            Some(Hidden::State("at a fault, registers are where the host's compiler put them"))
+        }
+        _ => None,
+    }
+}
+
+fn is_sse(insn: &Insn) -> bool {
+    insn.cpuid_features().iter().all(|feature| !matches!(feature, CpuidFeature::FPU | CpuidFeature::MMX))
+}
+
+/// `si_code` of a signal for an exception that knows no address: #GP, or #SS if the host's code has the address in rsp
+/// or rbp.
+const SI_KERNEL: i32 = 0x80;
+
+fn outcome(ended: Ended) -> Outcome {
+    const TRAPS: [Trap; 6] = [
+        Trap::Divide,
+        Trap::Breakpoint,
+        Trap::Undefined,
+        Trap::GeneralProtection,
+        Trap::FloatingPoint,
+        Trap::Debug,
+    ];
+    match ended {
+        Ended::Left => Outcome::Completed,
+        Ended::Trapped(number) => Outcome::Trapped(TRAPS[number as usize]),
+        Ended::Faulted(Fault { code: SI_KERNEL, .. }) => Outcome::Trapped(Trap::GeneralProtection),
+        Ended::Faulted(_) => Outcome::MemoryFault,
+    }
+}
