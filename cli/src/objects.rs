@@ -1,7 +1,7 @@
 //! Translated objects: compiled here, since nodes have no compiler, kept in the user's cache, sent to nodes.
 
 use crate::error::{CliError, Result};
-use crate::output::{Context, Display};
+use crate::output::{Context, Display, Measure};
 use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ impl tranship_translate::Progress for Shown<'_> {
     fn advance(&self, phase: &str, done: usize, total: usize) {
         let report = ProgressReport { phase: phase.to_owned(), done: done as u64, total: total as u64 };
         if let Ok(mut display) = self.0.lock() {
-            display.show(&report);
+            display.show_in(&report, Measure::Parts);
         }
     }
 }

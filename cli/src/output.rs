@@ -62,6 +62,14 @@ impl Context {
     }
 }
 
+/// What a [`ProgressReport`] counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Measure {
+    Bytes,
+    /// Pieces that the work is done in.
+    Parts,
+}
+
 /// Shows [`ProgressReport`]s: a bar on a terminal, a line now and then elsewhere, nothing if it is soon over.
 #[derive(Debug)]
 pub(crate) struct Display {
@@ -81,8 +89,13 @@ impl Display {
         Display { bar, is_bar, quiet, start, phase, last_line: None }
     }
 
-    /// Show how far it is.
+    /// Show how many bytes are done.
     pub(crate) fn show(&mut self, report: &ProgressReport) {
+        self.show_in(report, Measure::Bytes);
+    }
+
+    /// Show how far it is.
+    pub(crate) fn show_in(&mut self, report: &ProgressReport, measure: Measure) {
         if self.quiet || self.start.elapsed() < SHORT {
             return;
         }
@@ -91,13 +104,14 @@ impl Display {
             self.bar.reset();
             self.last_line = None;
         }
-        if self.is_bar { self.draw(report) } else { self.line(report) }
+        if self.is_bar { self.draw(report, measure) } else { self.line(report, measure) }
     }
 
-    fn draw(&mut self, report: &ProgressReport) {
-        let form = match report.total {
-            0 => "{msg} {spinner} {elapsed}",
-            _ => "{msg} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} left",
+    fn draw(&mut self, report: &ProgressReport, measure: Measure) {
+        let form = match (report.total, measure) {
+            (0, _) => "{msg} {spinner} {elapsed}",
+            (_, Measure::Bytes) => "{msg} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} left",
+            (_, Measure::Parts) => "{msg} [{wide_bar}] {pos}/{len}, {eta} left",
         };
         if let Ok(style) = ProgressStyle::with_template(form) {
             self.bar.set_style(style.progress_chars("=> "));
@@ -108,14 +122,16 @@ impl Display {
         self.bar.set_position(report.done);
     }
 
-    fn line(&mut self, report: &ProgressReport) {
+    fn line(&mut self, report: &ProgressReport, measure: Measure) {
         if self.last_line.is_some_and(|last| last.elapsed() < LINE_EVERY) {
             return;
         }
         self.last_line = Some(Instant::now());
-        match report.total {
-            0 => eprintln!("{}: {} s", report.phase, self.start.elapsed().as_secs()),
-            total => eprintln!("{}: {} of {}", report.phase, bytes(report.done), bytes(total)),
+        let ProgressReport { phase, done, total } = report;
+        match (total, measure) {
+            (0, _) => eprintln!("{phase}: {} s", self.start.elapsed().as_secs()),
+            (_, Measure::Bytes) => eprintln!("{phase}: {} of {}", bytes(*done), bytes(*total)),
+            (_, Measure::Parts) => eprintln!("{phase}: {done} of {total}"),
         }
     }
 }
