@@ -4,7 +4,7 @@
 export PATH := /usr/bin:/bin:/usr/sbin:/sbin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: setup blobs agents build test demo bench-translate fmt lint clean help
+.PHONY: setup blobs agents build test demo bench-translate bench-recode fmt lint clean help
 
 setup: ## install missing Debian packages and fetch crates
 	@setup/install
@@ -26,6 +26,9 @@ demo: build ## two Debian programs cross from x86-64 to arm64 and back in mid-ru
 
 bench-translate: build ## compare translated programs with native and qemu-user; writes docs/bench-translate.md
 	target/release/tranship-bench --output docs/bench-translate.md
+
+bench-recode: setup blobs ## measure what recoding a checkpoint costs; writes docs/bench-recode.md
+	cargo bench -q -p tranship-recode --bench cost -- --output docs/bench-recode.md
 
 fmt: ## format all Rust sources
 	cargo fmt --all

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod abroad;
 mod crossings;
 mod damage;
 mod images;

@@ -1,95 +1,14 @@
 //! The real thing on one machine: native → translated → native, again and again, with the real runtime. Without
 //! translated objects everything abroad is interpreted.
 
+use crate::abroad::{Translated, park_all, this_host};
 use crate::support::{Criu, Program, Scratch, compile};
-use std::collections::BTreeSet;
 use std::fs::File;
-use std::mem::offset_of;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use tranship_abi::block::{
-    MAGIC, MAX_THREADS, ProcessBlock, THREADS_OFFSET, ThreadBlock, ThreadState, phase,
-};
+use std::time::Duration;
 use tranship_abi::host::Host;
 use tranship_recode::proto::pstree::Pstree_entry;
 use tranship_recode::{HostLayout, ImageSet, MappedFile, Target, inspect, recode};
-
-/// This machine as a host, with the runtime that `make blobs` builds.
-fn this_host() -> Target {
-    let runtime =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/runtime-x86_64").canonicalize().unwrap();
-    let elf = std::fs::read(&runtime).unwrap();
-    let path = runtime.to_str().unwrap().to_owned();
-    Target::Host(HostLayout { machine: Host::X86_64, runtime: MappedFile { path, elf }, objects: vec![] })
-}
-
-/// A translated process, seen from outside.
-struct Translated {
-    pid: u32,
-    memory: File,
-    base: u64,
-}
-
-impl Translated {
-    fn open(pid: u32) -> Translated {
-        let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem")).unwrap();
-        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-        let starts =
-            maps.lines().map(|line| u64::from_str_radix(line.split('-').next().unwrap(), 16).unwrap());
-        let is_state = |start: &u64| {
-            let mut magic = [0; MAGIC.len()];
-            memory.read_exact_at(&mut magic, *start).is_ok() && magic == MAGIC
-        };
-        let base = starts.into_iter().find(is_state).unwrap();
-        Translated { pid, memory, base }
-    }
-
-    fn u32(&self, address: u64) -> u32 {
-        let mut word = [0; 4];
-        self.memory.read_exact_at(&mut word, address).unwrap();
-        u32::from_le_bytes(word)
-    }
-
-    fn set_u32(&self, address: u64, value: u32) {
-        self.memory.write_all_at(&value.to_le_bytes(), address).unwrap();
-    }
-
-    fn interpreted(&self) -> u64 {
-        let mut word = [0; 8];
-        let at = self.base + offset_of!(ProcessBlock, interpreted) as u64;
-        self.memory.read_exact_at(&mut word, at).unwrap();
-        u64::from_le_bytes(word)
-    }
-
-    /// Ask all threads to park; true if they all have.
-    fn park(&self) -> bool {
-        self.set_u32(self.base + offset_of!(ProcessBlock, quiesce) as u64, 1);
-        let mut parked = true;
-        for slot in 0..MAX_THREADS {
-            let block = self.base + THREADS_OFFSET + (slot * size_of::<ThreadBlock>()) as u64;
-            let phase = self.u32(block + offset_of!(ThreadBlock, phase) as u64);
-            if phase == phase::RUNNING {
-                parked = false;
-                self.set_u32(block + offset_of!(ThreadBlock, pending) as u64, 1);
-                let tid =
-                    self.u32(block + (offset_of!(ThreadBlock, state) + offset_of!(ThreadState, tid)) as u64);
-                // SAFETY: tgkill(2) takes three integers.
-                unsafe { libc::syscall(libc::SYS_tgkill, self.pid, tid, 64) };
-            }
-        }
-        parked
-    }
-}
-
-fn park_all(pids: &BTreeSet<u32>) {
-    let start = Instant::now();
-    let processes: Vec<Translated> = pids.iter().map(|pid| Translated::open(*pid)).collect();
-    while processes.iter().filter(|process| !process.park()).count() > 0 {
-        assert!(start.elapsed() < Duration::from_secs(20), "does not park");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
 
 /// A native program's way to the host and back; it works there for `abroad`. Returns instructions interpreted there.
 fn cross(criu: &Criu, scratch: &Scratch, program: &Program, round: usize, abroad: Duration) -> u64 {
