@@ -83,6 +83,10 @@ pub struct Crossing {
 
 /// Move the unit. After an error it is where it was, and runs; [`NodeError::InDoubt`] alone says otherwise.
 pub fn migrate(migration: &Migration<'_>, conductor: &mut dyn Conductor) -> Result<(UnitRecord, Crossing)> {
+    attempt(migration, conductor).map_err(|error| unless_ended(migration, error))
+}
+
+fn attempt(migration: &Migration<'_>, conductor: &mut dyn Conductor) -> Result<(UnitRecord, Crossing)> {
     let (record, to) = preflight(migration)?;
     let mut source = migration.from.attach(migration.unit)?;
     let mut target = migration.to.expect(&record)?;
@@ -178,6 +182,20 @@ fn preflight(migration: &Migration<'_>) -> Result<(UnitRecord, NodeInfo)> {
         return Err(NodeError::NoSpace { needed, free: to.disk_free });
     }
     Ok((record, to))
+}
+
+/// A unit that ends takes its supervisor along: that explains a connection that broke.
+fn unless_ended(migration: &Migration<'_>, error: NodeError) -> NodeError {
+    match migration.from.status(migration.unit) {
+        Ok(UnitStatus { record, .. })
+            if may_have_gone(&error) && matches!(record.state, UnitState::Exited { .. }) =>
+        {
+            let state = format!("{} on {}", record.state, migration.from.peer.name);
+            let wanted = "running until it has moved".to_owned();
+            NodeError::WrongState { unit: record.spec.id, state, wanted }
+        }
+        _ => error,
+    }
 }
 
 fn is_translated(migration: &Migration<'_>, record: &UnitRecord, to: &NodeInfo) -> bool {

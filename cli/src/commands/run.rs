@@ -12,13 +12,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
+use tranship_lab as lab;
 use tranship_node::client::Node;
 use tranship_node::{Progress, UnitId, UnitRecord, UnitSpec};
 
 /// Run a program on a node.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  tranship run --node x86 -- busybox echo hello\n  \
-tranship run --node x86 --root ./root --name sum --detach -- /busybox sha256sum /data\n\n\
+tranship run --node x86 --root ./root --name sum --detach -- /busybox sha256sum /data\n  \
+tranship run --node x86 --standby arm64 --root ./root --name sum --detach -- /busybox sha256sum /data\n\n\
 The unit's root is a copy of --root; without it, a root that has only the program, as /bin/NAME.\n\
 Exits as the program does; with 125 if it could not be run.")]
 pub(crate) struct Run {
@@ -40,6 +42,10 @@ pub(crate) struct Run {
     /// Translate even if the node could run it natively.
     #[arg(long)]
     translated: bool,
+    /// Nodes to bring the root and a translated object to before the program starts, so that a migration to them moves
+    /// only what has changed by then.
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    standby: Vec<String>,
     /// Print the unit's name and leave it running.
     #[arg(long, short)]
     detach: bool,
@@ -58,14 +64,16 @@ struct Started {
 
 impl Run {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        let node = context.lab.load()?.node(&self.node)?;
+        let lab = context.lab.load()?;
+        let standby = self.standby.iter().map(|name| lab.node(name)).collect::<lab::Result<Vec<_>>>()?;
+        let node = lab.node(&self.node)?;
         let spec = self.spec()?;
         let root = self.make_root(&spec)?;
-        node.create(&spec)?;
-        let started = self.fill_and_start(context, &node, &spec, &root);
+        let mut made = Vec::new();
+        let started = self.make_and_start(context, &node, &standby, &spec, &root, &mut made);
         if started.is_err() {
             // What was made for it is of no use; if that fails too, the first error is the one to tell.
-            let _ = node.remove(&spec.id);
+            made.iter().for_each(|node| drop(node.remove(&spec.id)));
         }
         let record = started?;
         if self.detach {
@@ -108,15 +116,27 @@ impl Run {
         Ok(Root { path, ours: true })
     }
 
-    fn fill_and_start(
+    /// Start the unit on `node`, with all that it needs on the `standby` nodes too. `made` are the nodes that have
+    /// something of it, also after an error.
+    fn make_and_start<'a>(
         &self,
         context: &Context,
-        node: &Node,
+        node: &'a Node,
+        standby: &'a [Node],
         spec: &UnitSpec,
         root: &Root,
+        made: &mut Vec<&'a Node>,
     ) -> Result<UnitRecord> {
-        send_root(context, node, &spec.id, &root.path)?;
-        let how = objects::how_to_run(context, node, spec, &root.path, self.translated)?;
+        let mut make = |node: &'a Node, translated| {
+            node.create(spec)?;
+            made.push(node);
+            send_root(context, node, &spec.id, &root.path)?;
+            objects::how_to_run(context, node, spec, &root.path, translated)
+        };
+        for node in standby {
+            make(node, false)?;
+        }
+        let how = make(node, self.translated)?;
         Ok(node.start(&spec.id, &how)?)
     }
 }

@@ -118,9 +118,10 @@ pub(super) fn expect(mut record: UnitRecord) -> Result<Channel> {
     let directory = UnitDir::of(&id);
     if directory.path().exists() {
         let (_, present) = load(&id)?;
-        // What it left when it moved away from here makes its return quick.
-        let moved = matches!(present.state, UnitState::Moved { .. } | UnitState::Lost);
-        if !moved || present.spec != record.spec {
+        // What it left when it moved away from here makes its return quick; so does what was brought here for it
+        // before it started.
+        let waits = matches!(present.state, UnitState::Moved { .. } | UnitState::Lost | UnitState::Created);
+        if !waits || present.spec != record.spec {
             return Err(NodeError::UnitExists { unit: id });
         }
     }
