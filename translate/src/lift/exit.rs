@@ -112,6 +112,16 @@ impl<'c> Lifter<'_, 'c> {
         self.ir.builder.position_at_end(usual);
     }
 
+    /// Have the interpreter execute this instruction where its atomic access is one that the host does not have:
+    /// aligned ones of all widths it has, and x86 demands that of 128 bits itself.
+    pub(super) fn leave_if_split(&mut self, address: IntValue<'c>, bits: u32) {
+        if (16..=64).contains(&bits) {
+            let name = format!("tranship.splits.{bits}");
+            let split = self.ir.prelude(&name, self.ir.context.bool_type().into(), &[address.into()]);
+            self.leave_if(split.into_int_value(), "tranship.interpret_one", self.address);
+        }
+    }
+
     // ---- safepoints ----
 
     /// Look whether somebody wants the thread to stop at `address`.

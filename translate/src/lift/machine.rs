@@ -535,6 +535,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
         self.ir.store(Memory::Guest, to, value);
     }
     fn atomic(&mut self, op: AtomicOp, address: IntValue<'c>, value: IntValue<'c>) -> IntValue<'c> {
+        self.leave_if_split(address, value.get_type().get_bit_width());
         let at = self.guest_pointer(address);
         let op = match op {
             AtomicOp::Exchange => AtomicRMWBinOp::Xchg,
@@ -552,6 +553,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
         expected: IntValue<'c>,
         new: IntValue<'c>,
     ) -> IntValue<'c> {
+        self.leave_if_split(address, new.get_type().get_bit_width());
         let at = self.guest_pointer(address);
         let builder = &self.ir.builder;
         let both =

@@ -11,6 +11,7 @@ pub(super) fn define<'c>(op: &Operation<'_, 'c>, words: &[&str]) -> Option<Basic
     match words {
         ["divide", "u64"] => Some(pair(op, divide_unsigned(op, int(op, 0), int(op, 1), int(op, 2)))),
         ["divide", "s64"] => Some(pair(op, divide_signed(op))),
+        ["splits", bits] => splits(op, bits),
         ["carryless_mul"] => Some(carryless_mul(op)),
         ["narrow", _, to] => narrow(op, to),
         ["lookup", _] => Some(lookup(op)),
@@ -120,6 +121,13 @@ fn divide_signed<'c>(op: &Operation<'_, 'c>) -> (IntValue<'c>, IntValue<'c>) {
     let (quotient, remainder) = divide_unsigned(op, magnitude_high, magnitude_low, divisor);
     let differ = built(builder.build_xor(below, divisor_below, ""));
     (negated_if(differ, quotient), negated_if(below, remainder))
+}
+
+/// Whether an access of `bits` is misaligned, and so not atomic.
+fn splits<'c>(op: &Operation<'_, 'c>, bits: &str) -> Option<BasicValueEnum<'c>> {
+    let low = op.ir.i64(bits.parse::<u64>().ok()? / 8 - 1);
+    let low = built(op.ir.builder.build_and(int(op, 0), low, ""));
+    Some(op.ir.compare(IntPredicate::NE, low, op.ir.i64(0)).into())
 }
 
 /// 128-bit product of two 64-bit polynomials.

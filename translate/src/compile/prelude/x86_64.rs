@@ -13,6 +13,7 @@ pub(super) fn define<'c>(op: &Operation<'_, 'c>, words: &[&str]) -> Option<Basic
         ["float", "max_x86", kind] => min_max(op, "max", kind),
         ["float", "to_int", from, to, rounding @ ("zero" | "current")] => to_int(op, from, to, rounding),
         ["float", "round", kind, rounding, exactness] => round(op, kind, rounding, exactness),
+        ["splits", _] => Some(op.ir.context.bool_type().const_zero().into()),
         ["divide", "s64"] => Some(divide(op, "idivq")),
         ["divide", "u64"] => Some(divide(op, "divq")),
         ["copy_forward", bits] => copy_forward(op, bits),
