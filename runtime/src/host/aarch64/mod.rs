@@ -44,7 +44,7 @@ pub fn fp_apply(mxcsr: u32) {
         2 => 1,
         same => same,
     };
-    let flush = mxcsr >> 15 & 1;
+    let flush = mxcsr >> 15 & mxcsr >> 6 & 1;
     let fpcr = u64::from(rounding << 22 | flush << 24);
     // SAFETY: rounding and flush bits only, no trap is enabled.
     unsafe { asm!("msr fpcr, {}", "msr fpsr, xzr", in(reg) fpcr, options(nomem, nostack)) };

@@ -183,7 +183,7 @@ fn round<'c>(op: &Operation<'_, 'c>, rounding: &str, exactness: &str) -> BasicVa
 /// `otherwise`.
 fn to_int<'c>(op: &Operation<'_, 'c>, to: &str, rounding: &str) -> Option<BasicValueEnum<'c>> {
     let value = match rounding {
-        "current" => constrained(op, "rint", &op.arguments[..1], true),
+        "current" => constrained(op, "nearbyint", &op.arguments[..1], true),
         "zero" => op.arguments[0],
         _ => return None,
     };
@@ -205,6 +205,13 @@ fn to_int<'c>(op: &Operation<'_, 'c>, to: &str, rounding: &str) -> Option<BasicV
         }
         _ => op.arguments[1],
     };
+    if rounding == "current" {
+        // Inexact is what was rounded and fits; what does not fit is invalid and no more.
+        let zero = kind.const_zero();
+        let fitting = select(op, small_enough, op.arguments[0], zero);
+        let fitting = select(op, large_enough, fitting, zero);
+        constrained(op, "rint", &[fitting], true);
+    }
     let converted = select(op, small_enough, Ir::result(result), otherwise);
     Some(select(op, large_enough, converted, otherwise))
 }
