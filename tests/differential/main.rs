@@ -11,27 +11,41 @@ mod x87_pointers;
 use std::collections::BTreeMap;
 use tranship_isa::x86_64::{Flag, Mnemonic, decode};
 use tranship_tests::differential::{
-    CODE, Case, Compiled, Executor, Hidden, Interpreter, NativeCpu, Outcome, Random, State, cases,
+    CODE, Case, Compiled, Emulated, Executor, Hidden, Interpreter, NativeCpu, Outcome, Random, State, cases,
     differences, random_state, text,
 };
 
-/// Encodings tried per example, besides its own.
-const VARIATIONS: usize = 24;
-/// States per encoding.
-const STATES: usize = 24;
-/// States that a run goes through at least.
-const ENOUGH: u64 = 200_000;
+/// How much a run does.
+#[derive(Clone, Copy)]
+struct Size {
+    /// Encodings tried per example, besides its own.
+    variations: usize,
+    /// States per encoding.
+    states: usize,
+    /// States that a run goes through at least.
+    enough: u64,
+}
+
+impl Size {
+    const LARGE: Size = Size { variations: 24, states: 24, enough: 200_000 };
+    /// Where compiling or executing is slow.
+    const SMALL: Size = Size { variations: 3, states: 8, enough: 20_000 };
+}
 
 #[test]
 fn all_agree_with_the_cpu_on_a_fixed_seed() {
-    compare(0x7a4e_5419, only(), &mut [&mut Interpreter, &mut Compiled::new()]).finish();
+    compare(0x7a4e_5419, only(), Size::LARGE, &mut [&mut Interpreter, &mut Compiled::new()]).finish();
 }
 
 #[test]
 fn all_agree_with_the_cpu_on_a_fresh_seed() {
-    let seed = std::env::var("TRANSHIP_SEED").ok().and_then(|seed| u64::from_str_radix(&seed, 16).ok());
-    compare(seed.unwrap_or_else(Random::fresh_seed), only(), &mut [&mut Interpreter, &mut Compiled::new()])
-        .finish();
+    compare(seed(), only(), Size::LARGE, &mut [&mut Interpreter, &mut Compiled::new()]).finish();
+}
+
+#[test]
+fn code_for_arm64_agrees_with_the_cpu() {
+    let seed = seed();
+    compare(seed, only(), Size::SMALL, &mut [&mut Emulated::default()]).finish();
 }
 
 #[test]
@@ -50,9 +64,15 @@ fn a_wrong_flag_is_noticed() {
             outcome
         }
     }
-    let run = compare(0x7a4e_5419, Some("logic".into()), &mut [&mut Wrong]);
+    let run = compare(0x7a4e_5419, Some("logic".into()), Size::SMALL, &mut [&mut Wrong]);
     assert!(run.failures.contains_key("Xor"));
     assert!(!run.failures.contains_key("And"));
+}
+
+/// The caller's, or one that no run had before.
+fn seed() -> u64 {
+    let given = std::env::var("TRANSHIP_SEED").ok().and_then(|seed| u64::from_str_radix(&seed, 16).ok());
+    given.unwrap_or_else(Random::fresh_seed)
 }
 
 /// The extensions that the caller's environment restricts the run to.
@@ -62,11 +82,11 @@ fn only() -> Option<String> {
 
 /// Put random states of every case through the CPU and all `executors`; of some extensions' cases if `only`
 /// names them.
-fn compare(seed: u64, only: Option<String>, executors: &mut [&mut dyn Executor]) -> Run {
+fn compare(seed: u64, only: Option<String>, size: Size, executors: &mut [&mut dyn Executor]) -> Run {
     println!("seed {seed:x} (set TRANSHIP_SEED to repeat)");
     let mut random = Random::new(seed);
     let mut native = NativeCpu::new();
-    let mut cases = cases(&mut random, VARIATIONS);
+    let mut cases = cases(&mut random, size.variations);
     cases.retain(|case| native.has(&case.insn));
     if let Some(only) = &only {
         cases.retain(|case| only.split(',').any(|name| name == case.extension));
@@ -77,12 +97,13 @@ fn compare(seed: u64, only: Option<String>, executors: &mut [&mut dyn Executor])
     let mut run = Run::default();
     let mut before = State::new();
     for case in &cases {
-        for _ in 0..STATES {
+        for _ in 0..size.states {
             random_state(&mut random, &case.insn, &mut before);
+            executors.iter().for_each(|executor| executor.adapt(&mut before));
             run.compare_one(case, &before, &mut native, executors);
         }
     }
-    run.enough = if only.is_some() { 1 } else { ENOUGH };
+    run.enough = if only.is_some() { 1 } else { size.enough };
     run
 }
 
@@ -114,7 +135,7 @@ impl Run {
         for executor in executors {
             let mut found = before.clone();
             let outcome = executor.run(&mut found, &case.code);
-            match executor.hidden(&case.insn, expected_outcome, outcome) {
+            match executor.hidden(&case.insn, before, expected_outcome, outcome) {
                 Some(Hidden::State(why)) if expected_outcome == outcome => {
                     *self.hidden.entry(why).or_default() += 1;
                     continue;

@@ -1,10 +1,12 @@
 //! An object whose entries are run one at a time, each on a state of its own, to see what it leaves.
 
 use crate::guard::Fault;
+use crate::memory::Memory;
 use crate::object::Object;
 use crate::services::{new_thread, services};
 use tranship_abi::block::{RuntimeCalls, ThreadBlock};
-use tranship_isa::x86_64::Cpu;
+use tranship_isa::interpret::{self, Step};
+use tranship_isa::x86_64::{Cpu, decode};
 
 /// An object, ready to run any of its entries. There is one thread, and guest memory is what its user maps.
 #[derive(Debug)]
@@ -29,6 +31,7 @@ impl Chamber {
     pub fn new(object: &[u8]) -> Chamber {
         let calls = RuntimeCalls {
             lookup: look_up_nothing as *const () as u64,
+            interpret_one: interpret_one as *const () as u64,
             trap: note_trap as *const () as u64,
             ..services()
         };
@@ -40,15 +43,21 @@ impl Chamber {
         self.object.entry(linked).is_some()
     }
 
-    /// Run the entry at guest address `linked` on `cpu`, which says where the guest believes it to be.
-    pub fn run(&mut self, linked: u64, cpu: &mut Cpu) -> Ended {
-        let code = self.object.entry(linked).unwrap();
+    /// Run the entry at guest address `linked` on `cpu`, which says where the guest believes it to be; its code is
+    /// `code`.
+    pub fn run(&mut self, linked: u64, code: &[u8], cpu: &mut Cpu) -> Ended {
+        let entry = self.object.entry(linked).unwrap();
         self.object.set_bias(cpu.rip.wrapping_sub(linked));
         // SAFETY: ours alone.
         let block = unsafe { &mut *self.thread };
         block.state.cpu = *cpu;
         block.runtime_private[TRAP] = NO_TRAP;
-        let result = self.object.enter_guarded(self.thread, code);
+        block.runtime_private[CODE..CODE + 3].copy_from_slice(&[
+            cpu.rip,
+            code.as_ptr() as u64,
+            code.len() as u64,
+        ]);
+        let result = self.object.enter_guarded(self.thread, entry);
         *cpu = block.state.cpu;
         match (result, block.runtime_private[TRAP]) {
             (Err(fault), _) => Ended::Faulted(fault),
@@ -61,11 +70,30 @@ impl Chamber {
 /// Where in the block's private words [`note_trap`] leaves the trap.
 const TRAP: usize = 0;
 const NO_TRAP: u64 = u64::MAX;
+/// Where the guest believes its code to be, where that is, and how many bytes it has.
+const CODE: usize = 1;
 
 extern "C" fn note_trap(thread: *mut ThreadBlock, trap: u32) -> u64 {
     // SAFETY: compiled code passes its own block.
     unsafe { (*thread).runtime_private[TRAP] = trap.into() };
     1
+}
+
+/// Interpret the instruction at the guest PC. It is only asked for accesses that are allowed.
+extern "C" fn interpret_one(thread: *mut ThreadBlock) -> u64 {
+    // SAFETY: compiled code passes its own block, in which `run` has left where the code is.
+    let (block, code) = unsafe {
+        let block = &mut *thread;
+        let [_, at, len] = block.runtime_private[CODE..CODE + 3] else { unreachable!() };
+        (block, std::slice::from_raw_parts(at as *const u8, len as usize))
+    };
+    let cpu = &mut block.state.cpu;
+    let offset = cpu.rip.wrapping_sub(block.runtime_private[CODE]) as usize;
+    let insn = decode(&code[offset..], cpu.rip).unwrap();
+    match interpret::step(cpu, &mut Memory, &insn) {
+        Step::Next => 0,
+        other => panic!("{insn:?} interpreted: {other:?}"),
+    }
 }
 
 /// Nothing is compiled but what was entered: whatever goes elsewhere leaves.

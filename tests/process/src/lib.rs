@@ -4,13 +4,16 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is test code; a failure is a panic")]
 
 mod chamber;
+pub mod exchange;
 mod guard;
 mod host;
+mod memory;
 mod object;
 mod services;
 
 pub use chamber::{Chamber, Ended};
 pub use guard::Fault;
+pub use memory::Memory;
 pub use object::Object;
 pub use services::{new_thread, services};
 

@@ -35,14 +35,14 @@ impl Default for Compiled {
 }
 
 /// The object for `host` of a program that consists of `cases`.
-fn translate(cases: &[Case], host: &Host) -> Vec<u8> {
+pub(super) fn translate(cases: &[Case], host: &Host) -> Vec<u8> {
     let elf = GuestElf::parse(program::elf(cases.iter().map(|case| &case.code[..]))).unwrap();
     let options = Options::default();
     let bitcode = Bitcode::lift(&elf, &discover(&elf), options.jobs, &());
     compile(&bitcode, host, &options, &()).unwrap()
 }
 
-fn places(cases: &[Case]) -> HashMap<Vec<u8>, u64> {
+pub(super) fn places(cases: &[Case]) -> HashMap<Vec<u8>, u64> {
     cases.iter().enumerate().map(|(n, case)| (case.code.clone(), program::address(n))).collect()
 }
 
@@ -60,7 +60,7 @@ impl Executor for Compiled {
         let chamber = self.chamber.as_mut().unwrap();
         // SAFETY: the native CPU has mapped the sandbox, for good.
         unsafe { std::ptr::copy_nonoverlapping(state.memory.as_ptr(), SANDBOX as *mut u8, SANDBOX_BYTES) };
-        let ended = chamber.run(self.places[code], &mut state.cpu);
+        let ended = chamber.run(self.places[code], code, &mut state.cpu);
         // SAFETY: as above.
         unsafe {
             std::ptr::copy_nonoverlapping(SANDBOX as *const u8, state.memory.as_mut_ptr(), SANDBOX_BYTES)
@@ -73,13 +73,19 @@ impl Executor for Compiled {
         approximate::forgive_choice_of_nan(insn, &expected.cpu, &mut found.cpu);
     }
 
-    fn hidden(&self, insn: &Insn, expected: Outcome, found: Outcome) -> Option<Hidden> {
-        hidden(insn, expected, found, self.faulted)
+    fn hidden(&self, insn: &Insn, before: &State, expected: Outcome, found: Outcome) -> Option<Hidden> {
+        hidden(insn, before, expected, found, self.faulted)
     }
 }
 
 /// What compiled code does not show.
-fn hidden(insn: &Insn, expected: Outcome, found: Outcome, faulted: bool) -> Option<Hidden> {
+pub(super) fn hidden(
+    insn: &Insn,
+    _before: &State,
+    expected: Outcome,
+    found: Outcome,
+    faulted: bool,
+) -> Option<Hidden> {
     use Outcome::{Completed, MemoryFault, Trapped};
     let refused = |outcome| matches!(outcome, MemoryFault | Trapped(Trap::GeneralProtection));
     match (expected, found) {
@@ -90,7 +96,7 @@ fn hidden(insn: &Insn, expected: Outcome, found: Outcome, faulted: bool) -> Opti
             Some(Hidden::Everything("memory is not accessed where nothing depends on it"))
         }
         (e, f) if refused(e) && e != f => {
-            Some(Hidden::Everything("two accesses are in no order, nor are an access and a trap"))
+            Some(Hidden::Everything("accesses and traps are in no order, and not every host knows #GP"))
         }
         (e, _) if refused(e) && faulted => {
             Some(Hidden::State("at a fault, registers are where the host's compiler put them"))
@@ -107,7 +113,7 @@ fn is_sse(insn: &Insn) -> bool {
 /// or rbp.
 const SI_KERNEL: i32 = 0x80;
 
-fn outcome(ended: Ended) -> Outcome {
+pub(super) fn outcome(ended: Ended) -> Outcome {
     const TRAPS: [Trap; 6] = [
         Trap::Divide,
         Trap::Breakpoint,

@@ -6,6 +6,8 @@ mod cases;
 mod compare;
 #[cfg(target_arch = "x86_64")]
 mod compiled;
+#[cfg(target_arch = "x86_64")]
+mod emulated;
 mod interpreter;
 #[cfg(target_arch = "x86_64")]
 mod native_cpu;
@@ -18,6 +20,8 @@ pub use cases::{Case, NOT_COMPARED, bytes, cases};
 pub use compare::{Difference, differences};
 #[cfg(target_arch = "x86_64")]
 pub use compiled::Compiled;
+#[cfg(target_arch = "x86_64")]
+pub use emulated::Emulated;
 pub use interpreter::Interpreter;
 #[cfg(target_arch = "x86_64")]
 pub use native_cpu::NativeCpu;
@@ -92,10 +96,12 @@ pub trait Executor {
     fn prepare(&mut self, _cases: &[Case]) {}
     /// Execute the one instruction `code`, which lies at [`CODE`], in `state`.
     fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome;
+    /// Turn a random state into one that the executor can be judged by.
+    fn adapt(&self, _state: &mut State) {}
     /// Make `found` equal to `expected` in what `insn` leaves to the executor.
     fn forgive(&self, _insn: &Insn, _expected: &State, _found: &mut State) {}
     /// What cannot be seen of the run just made, which should have ended as `expected` and ended as `found`.
-    fn hidden(&self, _insn: &Insn, _expected: Outcome, _found: Outcome) -> Option<Hidden> {
+    fn hidden(&self, _insn: &Insn, _before: &State, _expected: Outcome, _found: Outcome) -> Option<Hidden> {
         None
     }
 }

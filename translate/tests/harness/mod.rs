@@ -3,10 +3,9 @@
 #![allow(dead_code, unreachable_pub)]
 
 use tranship_abi::block::{BranchCacheEntry, RuntimeCalls, ThreadBlock, branch_cache_offset};
-use tranship_isa::interpret::{self, Fault, Host, Step};
-use tranship_isa::machine::{AtomicOp, Width};
+use tranship_isa::interpret::{self, Step};
 use tranship_isa::x86_64::{Cpu, decode};
-use tranship_tests_process::{Object, copy, map, new_thread, services};
+use tranship_tests_process::{Memory, Object, copy, map, new_thread, services};
 use tranship_translate::elf::GuestElf;
 
 /// A guest program with its object, ready to run; never unmapped.
@@ -249,58 +248,4 @@ extern "C" fn interpret_one(thread: *mut ThreadBlock) -> u64 {
 
 extern "C" fn trap(thread: *mut ThreadBlock, trap: u32) -> u64 {
     panic!("trap {trap} at {:#x}", process(thread).cpu().rip)
-}
-
-/// Guest memory is this process's.
-struct Memory;
-
-impl Host for Memory {
-    fn load(&mut self, address: u64, width: Width) -> Result<u128, Fault> {
-        let mut bytes = [0; 16];
-        self.load_bytes(address, &mut bytes[..width.bytes() as usize])?;
-        Ok(u128::from_le_bytes(bytes))
-    }
-    fn store(&mut self, address: u64, width: Width, value: u128) -> Result<(), Fault> {
-        self.store_bytes(address, &value.to_le_bytes()[..width.bytes() as usize])
-    }
-    fn load_bytes(&mut self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
-        // SAFETY: test programs access what they have mapped.
-        unsafe { std::ptr::copy_nonoverlapping(address as *const u8, into.as_mut_ptr(), into.len()) };
-        Ok(())
-    }
-    fn store_bytes(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
-        copy(address, bytes);
-        Ok(())
-    }
-    fn atomic(&mut self, op: AtomicOp, address: u64, width: Width, value: u128) -> Result<u128, Fault> {
-        let old = self.load(address, width)?;
-        let new = match op {
-            AtomicOp::Exchange => value,
-            AtomicOp::Add => old.wrapping_add(value),
-            AtomicOp::Sub => old.wrapping_sub(value),
-            AtomicOp::And => old & value,
-            AtomicOp::Or => old | value,
-            AtomicOp::Xor => old ^ value,
-        };
-        self.store(address, width, new & width.mask())?;
-        Ok(old)
-    }
-    fn compare_exchange(
-        &mut self,
-        address: u64,
-        width: Width,
-        expected: u128,
-        new: u128,
-    ) -> Result<u128, Fault> {
-        let old = self.load(address, width)?;
-        if old == expected {
-            self.store(address, width, new)?;
-        }
-        Ok(old)
-    }
-    fn fence(&mut self) {}
-    fn timestamp(&mut self) -> u64 {
-        // SAFETY: reads the clock.
-        unsafe { core::arch::x86_64::_rdtsc() }
-    }
 }

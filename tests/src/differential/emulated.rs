@@ -1,0 +1,82 @@
+//! Code compiled for another host as an executor: it runs in a process of its own, under qemu-user.
+
+use super::compiled::{hidden, outcome, places, translate};
+use super::{Case, Executor, Hidden, Outcome, SANDBOX, SANDBOX_BYTES, State, approximate};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tranship_isa::x86_64::Insn;
+use tranship_tests_process::{Ended, exchange};
+use tranship_translate::compile::Host;
+
+/// Code compiled for arm64, emulated.
+#[derive(Default)]
+pub struct Emulated {
+    process: Option<Child>,
+    object: Option<PathBuf>,
+    places: HashMap<Vec<u8>, u64>,
+    faulted: bool,
+}
+
+/// The program that runs it, built from the sources as they are.
+fn executor() -> PathBuf {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let status = Command::new(top.join("tests/process/build-executor")).arg("--locked").status().unwrap();
+    assert!(status.success(), "tests/process/build-executor: {status}");
+    top.join("target/aarch64-unknown-linux-gnu/release/tranship-tests-process")
+}
+
+impl Executor for Emulated {
+    fn name(&self) -> &'static str {
+        "code compiled for arm64"
+    }
+
+    fn prepare(&mut self, cases: &[Case]) {
+        self.places = places(cases);
+        let object = std::env::temp_dir().join(format!("tranship-differential-{}", std::process::id()));
+        std::fs::write(&object, translate(cases, &Host::aarch64())).unwrap();
+        let process = Command::new("qemu-aarch64-static")
+            .arg(executor())
+            .arg(&object)
+            .args([format!("{SANDBOX:x}"), format!("{SANDBOX_BYTES:x}")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        self.object = Some(object);
+        self.process = Some(process.unwrap());
+    }
+
+    fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome {
+        let process = self.process.as_mut().unwrap();
+        let (to, from) = (process.stdin.as_mut().unwrap(), process.stdout.as_mut().unwrap());
+        let ended =
+            exchange::request(self.places[code], code, &mut state.cpu, &mut state.memory[..], to, from);
+        let ended = ended.unwrap_or_else(|error| panic!("{code:02x?}: {error}"));
+        self.faulted = matches!(ended, Ended::Faulted(_));
+        outcome(ended)
+    }
+
+    /// arm64 flushes operands and results together, and results before they are rounded.
+    fn adapt(&self, state: &mut State) {
+        const FLUSH: u32 = 1 << 15 | 1 << 6;
+        state.cpu.mxcsr &= !FLUSH;
+    }
+
+    fn forgive(&self, _insn: &Insn, expected: &State, found: &mut State) {
+        approximate::forgive_arm_status(&expected.cpu, &mut found.cpu);
+    }
+
+    fn hidden(&self, insn: &Insn, before: &State, expected: Outcome, found: Outcome) -> Option<Hidden> {
+        hidden(insn, before, expected, found, self.faulted)
+    }
+}
+
+impl Drop for Emulated {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            drop(process.stdin.take());
+            let _ = process.wait();
+        }
+        self.object.take().map(std::fs::remove_file);
+    }
+}
