@@ -107,6 +107,9 @@ impl<'c> Ir<'c> {
             let function = self.module.add_function(name, kind, Some(Linkage::External));
             self.add_attribute(function, "nounwind");
             self.add_attribute(function, "strictfp");
+            // Two registers that are next to each other in the thread block are not to be loaded as one vector:
+            // they were stored one by one, and a CPU waits for such stores.
+            self.add_attribute(function, "noimplicitfloat");
             function
         })
     }

@@ -45,8 +45,9 @@ const PRESERVE_NONE: u32 = 21;
 impl HostConv {
     /// The convention for a host, by its ELF machine number.
     ///
-    /// x86-64: `regcall` has RAX RCX RDX RDI RSI R8 R9 R12..R15 and XMM0..15 in and out; the guest's registers
-    /// of the same name take those they can, and its stack, base and RBX the next. aarch64: `preserve_none` has
+    /// x86-64: `regcall` has RAX RCX RDX RDI RSI R8 R9 R12..R15 and XMM0..15 in and out. They go to what guests pass
+    /// and keep across calls most. Vectors mostly do not survive calls, so what is carried of them is in the way:
+    /// four measured best. aarch64: `preserve_none` has
     /// 24 in but only X0..X7 and Q0..Q7 out, and what is carried must fit both.
     pub(crate) fn of(machine: u32) -> Option<HostConv> {
         use Carried::{Gpr, ThreadOrPc};
@@ -54,12 +55,12 @@ impl HostConv {
         match machine {
             machine_id::X86_64 => Some(HostConv {
                 number: X86_REGCALL,
-                integers: [rax, rcx, rdx, rdi, rsi, 8, 9, rbx, rsp, rbp]
+                integers: [rax, rcx, rdx, rdi, rsi, rbx, rbp, 12, 13, rsp]
                     .map(Gpr)
                     .into_iter()
                     .chain([ThreadOrPc])
                     .collect(),
-                vectors: 16,
+                vectors: 4,
             }),
             machine_id::AARCH64 => Some(HostConv {
                 number: PRESERVE_NONE,

@@ -5,8 +5,18 @@ use super::Lifter;
 use super::machine::predicate;
 use crate::ir::{Ir, built};
 use inkwell::types::{BasicTypeEnum, VectorType};
-use inkwell::values::{IntValue, VectorValue};
+use inkwell::values::{BasicValueEnum, FloatValue, InstructionOpcode, IntValue, VectorValue};
 use tranship_isa::machine::{BinOp, FloatFormat, LaneOp, Width};
+
+/// The float whose bits `value` is, if it has just been made of one. It is kept in the vector unit: LLVM does
+/// not see that inserting its bits as an integer is the same.
+fn float_behind(value: IntValue<'_>) -> Option<FloatValue<'_>> {
+    let cast = value.as_instruction().filter(|i| i.get_opcode() == InstructionOpcode::BitCast)?;
+    match cast.get_operand(0)?.value()? {
+        BasicValueEnum::FloatValue(float) => Some(float),
+        _ => None,
+    }
+}
 
 impl<'c> Lifter<'_, 'c> {
     /// Bits of a vector in lanes of any integer or float type.
@@ -111,9 +121,18 @@ impl<'c> Lifter<'_, 'c> {
             let lanes = built(self.ir.builder.build_insert_element(lanes, value, self.index(index), ""));
             return self.to_bag(lanes);
         }
-        let lanes = self.cast(v, value.get_type().vec_type(self.vector_bits(v) / bits));
-        let lanes = built(self.ir.builder.build_insert_element(lanes, value, self.index(index), ""));
-        self.to_bag(lanes)
+        let lanes = self.vector_bits(v) / bits;
+        let inserted = match float_behind(value) {
+            Some(float) => {
+                let v = self.cast(v, float.get_type().vec_type(lanes));
+                self.ir.builder.build_insert_element(v, float, self.index(index), "")
+            }
+            None => {
+                let v = self.cast(v, value.get_type().vec_type(lanes));
+                self.ir.builder.build_insert_element(v, value, self.index(index), "")
+            }
+        };
+        self.to_bag(built(inserted))
     }
 
     pub(super) fn vector_shuffle(
