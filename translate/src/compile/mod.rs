@@ -3,6 +3,7 @@
 
 mod link;
 mod object;
+mod partial_load;
 mod prelude;
 mod stubs;
 
@@ -14,7 +15,6 @@ use crate::{Progress, parallel};
 use inkwell::OptimizationLevel;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
-use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
@@ -60,7 +60,6 @@ impl Host {
     fn target_machine(&self) -> Result<TargetMachine, CompileError> {
         static INITIALIZED: Once = Once::new();
         INITIALIZED.call_once(|| {
-            set_llvm_options();
             Target::initialize_x86(&InitializationConfig::default());
             Target::initialize_aarch64(&InitializationConfig::default());
         });
@@ -78,17 +77,6 @@ impl Host {
                 CodeModel::Small,
             )
             .ok_or_else(unsupported)
-    }
-}
-
-/// Options of LLVM's that it has for whole processes only.
-fn set_llvm_options() {
-    // Without it LLVM 22 loses the rest of a register when part of it is loaded from an address that it holds
-    // (`mov al,[rax]`): https://github.com/llvm/llvm-project/issues/205291.
-    let options = [c"tranship", c"-enable-subreg-liveness"].map(|option| option.as_ptr());
-    // SAFETY: both strings and their array live through the call, which keeps neither.
-    unsafe {
-        LLVMParseCommandLineOptions(options.len() as i32, options.as_ptr(), std::ptr::null());
     }
 }
 
@@ -287,6 +275,9 @@ fn prepare(
     ir.module
         .run_passes(&options.passes, &machine, PassBuilderOptions::create())
         .map_err(|m| CompileError::CodeGeneration { message: m.to_string() })?;
+    if host.machine == machine_id::X86_64 {
+        partial_load::hide(ir);
+    }
     Ok(machine)
 }
 
