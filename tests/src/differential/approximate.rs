@@ -56,16 +56,26 @@ fn forgive_estimates(insn: &Insn, expected: &Cpu, found: &mut Cpu) {
     }
 }
 
+/// Whether a compiler may choose which of two NaNs the instruction yields.
+pub(super) fn chooses_nans(mnemonic: Mnemonic) -> bool {
+    lanes_of_sum(mnemonic).is_some()
+}
+
+/// Lanes and bytes in each of a sum or product of floats.
+fn lanes_of_sum(mnemonic: Mnemonic) -> Option<(usize, usize)> {
+    use Mnemonic as N;
+    match mnemonic {
+        N::Addss | N::Mulss => Some((1, 4)),
+        N::Addsd | N::Mulsd => Some((1, 8)),
+        N::Addps | N::Mulps | N::Haddps | N::Addsubps | N::Dpps => Some((4, 4)),
+        N::Addpd | N::Mulpd | N::Haddpd | N::Addsubpd | N::Dppd => Some((2, 8)),
+        _ => None,
+    }
+}
+
 /// Which of two NaNs a sum or product yields: a compiler may exchange the operands.
 pub(super) fn forgive_choice_of_nan(insn: &Insn, expected: &Cpu, found: &mut Cpu) {
-    use Mnemonic as N;
-    let (lanes, bytes) = match insn.mnemonic() {
-        N::Addss | N::Mulss => (1, 4),
-        N::Addsd | N::Mulsd => (1, 8),
-        N::Addps | N::Mulps | N::Haddps | N::Dpps => (4, 4),
-        N::Addpd | N::Mulpd | N::Haddpd | N::Dppd => (2, 8),
-        _ => return,
-    };
+    let Some((lanes, bytes)) = lanes_of_sum(insn.mnemonic()) else { return };
     let register = insn.op0_register().number();
     for at in (0..lanes).map(|lane| lane * bytes) {
         let (e, f) = (&expected.vec[register][at..at + bytes], &mut found.vec[register][at..at + bytes]);

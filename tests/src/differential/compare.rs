@@ -33,21 +33,29 @@ pub fn differences(
     expected: (Outcome, &State),
     found: (Outcome, &State),
 ) -> Vec<Difference> {
-    let mut list = Differences(vec![]);
     let adjusted = approximate::forgive(insn, before, expected.1, found.1);
     let found = (found.0, adjusted.as_ref().unwrap_or(found.1));
-    if !same_fault(insn, before, expected.0, found.0) {
-        list.compare(|| "outcome".into(), expected.0, found.0);
-    }
+    let undefined = match expected.0 {
+        Outcome::Completed => insn::undefined_flags(insn, &before.cpu),
+        _ => 0,
+    };
+    let expected_outcome = if same_fault(insn, before, expected.0, found.0) { found.0 } else { expected.0 };
+    state_differences((expected_outcome, expected.1), found, undefined)
+}
+
+/// All differences between `expected` and `found` but in the flags of RFLAGS that are `undefined`.
+pub fn state_differences(
+    expected: (Outcome, &State),
+    found: (Outcome, &State),
+    undefined: u64,
+) -> Vec<Difference> {
+    let mut list = Differences(vec![]);
+    list.compare(|| "outcome".into(), expected.0, found.0);
     let (e, f) = (&expected.1.cpu, &found.1.cpu);
     for (n, name) in GPR_NAMES.iter().enumerate() {
         list.hex(|| (*name).into(), e.gpr[n].into(), f.gpr[n].into());
     }
     list.hex(|| "rip".into(), e.rip.into(), f.rip.into());
-    let undefined = match expected.0 {
-        Outcome::Completed => insn::undefined_flags(insn, &before.cpu),
-        _ => 0,
-    };
     for flag in Flag::ALL.into_iter().filter(|flag| undefined >> flag.bit() & 1 == 0) {
         list.compare(|| format!("{flag:?}"), e.flags[flag as usize], f.flags[flag as usize]);
     }

@@ -1,7 +1,7 @@
 //! Compiled code as an executor: all cases become one guest program, which is translated as any other, and what the
 //! object's entries do to a state is seen in a [`Chamber`].
 
-use super::{Case, Executor, Hidden, Outcome, SANDBOX, SANDBOX_BYTES, State, approximate, program};
+use super::{Executor, Hidden, Outcome, SANDBOX, SANDBOX_BYTES, State, approximate, program};
 use iced_x86::CpuidFeature;
 use std::collections::HashMap;
 use tranship_isa::machine::Trap;
@@ -34,16 +34,16 @@ impl Default for Compiled {
     }
 }
 
-/// The object for `host` of a program that consists of `cases`.
-pub(super) fn translate(cases: &[Case], host: &Host) -> Vec<u8> {
-    let elf = GuestElf::parse(program::elf(cases.iter().map(|case| &case.code[..]))).unwrap();
+/// The object for `host` of a program that consists of `codes`.
+pub(super) fn translate(codes: &[&[u8]], host: &Host) -> Vec<u8> {
+    let elf = GuestElf::parse(program::elf(codes)).unwrap();
     let options = Options::default();
     let bitcode = Bitcode::lift(&elf, &discover(&elf), options.jobs, &());
     compile(&bitcode, host, &options, &()).unwrap()
 }
 
-pub(super) fn places(cases: &[Case]) -> HashMap<Vec<u8>, u64> {
-    cases.iter().enumerate().map(|(n, case)| (case.code.clone(), program::address(n))).collect()
+pub(super) fn places(codes: &[&[u8]]) -> HashMap<Vec<u8>, u64> {
+    codes.iter().enumerate().map(|(n, code)| (code.to_vec(), program::address(n))).collect()
 }
 
 impl Executor for Compiled {
@@ -51,9 +51,9 @@ impl Executor for Compiled {
         "compiled code"
     }
 
-    fn prepare(&mut self, cases: &[Case]) {
-        self.places = places(cases);
-        self.chamber = Some(Chamber::new(&translate(cases, &Host::x86_64())));
+    fn prepare(&mut self, codes: &[&[u8]]) {
+        self.places = places(codes);
+        self.chamber = Some(Chamber::new(&translate(codes, &Host::x86_64())));
     }
 
     fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome {

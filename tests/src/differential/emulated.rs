@@ -1,7 +1,7 @@
 //! Code compiled for another host as an executor: it runs in a process of its own, under qemu-user.
 
 use super::compiled::{hidden, outcome, places, translate};
-use super::{Case, Executor, Hidden, Outcome, SANDBOX, SANDBOX_BYTES, State, approximate};
+use super::{Executor, Hidden, Outcome, SANDBOX, SANDBOX_BYTES, State, approximate};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -31,10 +31,10 @@ impl Executor for Emulated {
         "code compiled for arm64"
     }
 
-    fn prepare(&mut self, cases: &[Case]) {
-        self.places = places(cases);
+    fn prepare(&mut self, codes: &[&[u8]]) {
+        self.places = places(codes);
         let object = std::env::temp_dir().join(format!("tranship-differential-{}", std::process::id()));
-        std::fs::write(&object, translate(cases, &Host::aarch64())).unwrap();
+        std::fs::write(&object, translate(codes, &Host::aarch64())).unwrap();
         let process = Command::new("qemu-aarch64-static")
             .arg(executor())
             .arg(&object)

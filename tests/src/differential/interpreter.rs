@@ -1,6 +1,6 @@
 //! The interpreter as an executor, with the sandbox as its memory.
 
-use super::{Executor, Outcome, State};
+use super::{CODE, Executor, Outcome, State};
 use tranship_isa::interpret::{self, Fault, Host, Step};
 use tranship_isa::machine::{AtomicOp, Trap, Width};
 use tranship_isa::x86_64::decode;
@@ -15,19 +15,31 @@ impl Executor for Interpreter {
     }
 
     fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome {
-        let Ok(insn) = decode(code, state.cpu.rip) else { return Outcome::Absent };
-        let mut cpu = state.cpu;
-        let step = interpret::step(&mut cpu, &mut Sandbox(state), &insn);
-        state.cpu = cpu;
-        match step {
-            Step::Next | Step::Jumped | Step::Called { .. } | Step::Returned | Step::Syscall => {
-                Outcome::Completed
+        loop {
+            let outcome = step(state, code);
+            let inside = (CODE..CODE + code.len() as u64).contains(&state.cpu.rip);
+            if !inside || outcome != Outcome::Completed {
+                return outcome;
             }
-            Step::Trapped(trap) => Outcome::Trapped(trap),
-            Step::Faulted(fault) if is_canonical(fault.address) => Outcome::MemoryFault,
-            Step::Faulted(_) => Outcome::Trapped(Trap::GeneralProtection),
-            Step::Absent => Outcome::Absent,
         }
+    }
+}
+
+/// Execute the instruction of `code` at the PC.
+fn step(state: &mut State, code: &[u8]) -> Outcome {
+    let rest = &code[(state.cpu.rip - CODE) as usize..];
+    let Ok(insn) = decode(rest, state.cpu.rip) else { return Outcome::Absent };
+    let mut cpu = state.cpu;
+    let step = interpret::step(&mut cpu, &mut Sandbox(state), &insn);
+    state.cpu = cpu;
+    match step {
+        Step::Next | Step::Jumped | Step::Called { .. } | Step::Returned | Step::Syscall => {
+            Outcome::Completed
+        }
+        Step::Trapped(trap) => Outcome::Trapped(trap),
+        Step::Faulted(fault) if is_canonical(fault.address) => Outcome::MemoryFault,
+        Step::Faulted(_) => Outcome::Trapped(Trap::GeneralProtection),
+        Step::Absent => Outcome::Absent,
     }
 }
 

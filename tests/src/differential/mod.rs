@@ -1,4 +1,4 @@
-//! Differential tests of single instructions: the same state goes through several [`Executor`]s, and what
+//! Differential tests of instructions: the same state goes through several [`Executor`]s, and what
 //! comes out must be equal. The real CPU is the one that is right.
 
 mod approximate;
@@ -14,10 +14,12 @@ mod native_cpu;
 #[cfg(target_arch = "x86_64")]
 mod program;
 mod random;
+mod sequences;
 mod states;
+mod undefined;
 
 pub use cases::{Case, NOT_COMPARED, bytes, cases};
-pub use compare::{Difference, differences};
+pub use compare::{Difference, differences, state_differences};
 #[cfg(target_arch = "x86_64")]
 pub use compiled::Compiled;
 #[cfg(target_arch = "x86_64")]
@@ -26,6 +28,7 @@ pub use interpreter::Interpreter;
 #[cfg(target_arch = "x86_64")]
 pub use native_cpu::NativeCpu;
 pub use random::Random;
+pub use sequences::{Sequence, sequences};
 pub use states::random_state;
 
 use iced_x86::{Formatter, IntelFormatter};
@@ -92,9 +95,9 @@ pub enum Outcome {
 pub trait Executor {
     /// What reports call it.
     fn name(&self) -> &'static str;
-    /// All cases that [`Executor::run`] will be asked for, so that it may compile them together.
-    fn prepare(&mut self, _cases: &[Case]) {}
-    /// Execute the one instruction `code`, which lies at [`CODE`], in `state`.
+    /// All code that [`Executor::run`] will be asked to execute, so that it may be compiled together.
+    fn prepare(&mut self, _codes: &[&[u8]]) {}
+    /// Execute `code`, which lies at [`CODE`], in `state`: one instruction or a sequence that runs to its end.
     fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome;
     /// Turn a random state into one that the executor can be judged by.
     fn adapt(&self, _state: &mut State) {}

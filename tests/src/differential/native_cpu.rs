@@ -108,12 +108,13 @@ impl Executor for NativeCpu {
 
     fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome {
         let insn = decode(code, CODE).unwrap();
+        let sequence = insn.len() < code.len();
         let branches = !matches!(insn.flow_control(), FlowControl::Next | FlowControl::Interrupt);
-        let single_step = branches && !insn.is_string_instruction();
+        let single_step = branches && !insn.is_string_instruction() && !sequence;
         // SAFETY: both regions are mapped for as long as the process runs and only used under the lock.
         unsafe {
             let page = CODE as *mut u8;
-            ptr::write_bytes(page, BREAKPOINT, 32);
+            ptr::write_bytes(page, BREAKPOINT, code.len() + 32);
             ptr::copy_nonoverlapping(code.as_ptr(), page, code.len());
             ptr::copy_nonoverlapping(state.memory.as_ptr(), SANDBOX as *mut u8, SANDBOX_BYTES);
         }
@@ -129,7 +130,7 @@ impl Executor for NativeCpu {
         };
         // SAFETY: as above.
         unsafe { ptr::copy_nonoverlapping(SANDBOX as *const u8, state.memory.as_mut_ptr(), SANDBOX_BYTES) };
-        outcome(state, &insn, trap_number, single_step)
+        outcome(state, &insn, CODE + code.len() as u64, trap_number, single_step)
     }
 }
 
@@ -159,8 +160,7 @@ fn has_feature(feature: CpuidFeature) -> bool {
 }
 
 /// What the exception that ended the instruction says about it.
-fn outcome(state: &mut State, insn: &Insn, trap_number: i64, single_step: bool) -> Outcome {
-    let behind = insn.next_ip();
+fn outcome(state: &mut State, insn: &Insn, behind: u64, trap_number: i64, single_step: bool) -> Outcome {
     match trap_number {
         BREAK if insn.mnemonic() == Mnemonic::Int3 => Outcome::Trapped(Trap::Breakpoint),
         BREAK if state.cpu.rip == behind + 1 => {

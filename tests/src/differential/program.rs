@@ -15,11 +15,11 @@ pub(super) fn address(n: usize) -> u64 {
 }
 
 /// The file for `cases`, each the encoding of one or more instructions.
-pub(super) fn elf<'a>(cases: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+pub(super) fn elf(cases: &[&[u8]]) -> Vec<u8> {
     let (mut text, mut symbols) = (vec![], vec![0; SYMBOL_BYTES]);
-    for (n, code) in cases.enumerate() {
+    for (n, code) in cases.iter().enumerate() {
         assert!(code.len() < STRIDE as usize / 2);
-        text.extend(code);
+        text.extend(*code);
         text.resize((n + 1) * STRIDE as usize, INVALID);
         symbols.extend(function_symbol(address(n), code.len() as u64));
     }

@@ -13,17 +13,20 @@ const RBP: usize = 5;
 const RSI: usize = 6;
 const RDI: usize = 7;
 
-/// Replace `state` by a random one that suits `insn`.
-pub fn random_state(random: &mut Random, insn: &Insn, state: &mut State) {
+/// Replace `state` by a random one that suits `insns`.
+pub fn random_state(random: &mut Random, insns: &[Insn], state: &mut State) {
     randomize_registers(random, state);
     if random.one_in(16) {
         randomize_memory(random, state);
     }
     // Sometimes addresses are left to chance, to see the fault.
-    if !random.one_in(32) {
-        aim_addresses(random, insn, state);
+    let aim = !random.one_in(32);
+    for insn in insns {
+        if aim {
+            aim_addresses(random, insn, state);
+        }
+        suit_mnemonic(random, insn, state);
     }
-    suit_mnemonic(random, insn, state);
 }
 
 fn randomize_registers(random: &mut Random, state: &mut State) {
