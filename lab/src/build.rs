@@ -5,6 +5,7 @@
 use crate::cpio;
 use crate::debian::{self, Recipe, SUITE};
 use crate::error::{LabError, Result};
+use crate::state::Lock;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -86,7 +87,7 @@ fn key(recipe: &Recipe, extra: &str) -> String {
     Sha256::digest(text).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The directory NAME-KEY in the cache, made by `build` if it is not there.
+/// The directory NAME-KEY in the cache, made by `build` if it is not there. Whoever comes while another makes it waits.
 fn once(
     cache: &Path,
     name: &str,
@@ -94,6 +95,11 @@ fn once(
     build: impl FnOnce(&Path, &Path) -> Result<()>,
 ) -> Result<PathBuf> {
     let finished = cache.join(format!("{name}-{key}"));
+    if finished.exists() {
+        return Ok(finished);
+    }
+    fs::create_dir_all(cache).map_err(LabError::at("making", cache))?;
+    let _lock = Lock::wait_for(&cache.join(format!("{name}.lock")))?;
     if finished.exists() {
         return Ok(finished);
     }

@@ -72,6 +72,23 @@ impl Lab {
         self.cache.join("objects")
     }
 
+    /// Build what `nodes` start from, where that is not there yet. `say` hears of each step.
+    pub fn build(&self, nodes: &[String], say: &mut dyn FnMut(&str)) -> Result<()> {
+        let kinds: Vec<Kind> = nodes.iter().map(|name| Kind::of(name)).collect::<Result<_>>()?;
+        for kind in kinds {
+            self.x86_root(say)?;
+            if kind == Kind::Vm {
+                build::arm64_vm(&self.cache, say)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The root of nodes on this kernel, built if it is not there yet: a Debian root with CRIU in it.
+    pub fn x86_root(&self, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+        build::x86_root(&self.cache, say)
+    }
+
     /// Build what is not built and start what does not run of `nodes`. `say` hears of each step.
     pub fn up(&self, nodes: &[String], say: &mut dyn FnMut(&str)) -> Result<LabFile> {
         let kinds: Vec<Kind> = nodes.iter().map(|name| Kind::of(name)).collect::<Result<_>>()?;
@@ -86,12 +103,12 @@ impl Lab {
             let directory = self.fresh_node_directory(name)?;
             let entry = match kind {
                 Kind::Local => {
-                    let root = build::x86_root(&self.cache, say)?;
+                    let root = self.x86_root(say)?;
                     say(&format!("starting {name}"));
                     local::start(&root, &directory, &installed, &lab.token)?
                 }
                 Kind::Vm => {
-                    let tools = build::x86_root(&self.cache, say)?;
+                    let tools = self.x86_root(say)?;
                     let vm = build::arm64_vm(&self.cache, say)?;
                     say(&format!("starting {name}"));
                     vm::start(&tools, &vm, &directory, &installed, &lab.token)?
@@ -139,6 +156,7 @@ impl Lab {
 
     /// Stop nodes (all if none is named) and remove what they left.
     pub fn down(&self, nodes: &[String], say: &mut dyn FnMut(&str)) -> Result<()> {
+        nodes.iter().try_for_each(|name| Kind::of(name).map(drop))?;
         if !self.state.exists() {
             return Ok(());
         }

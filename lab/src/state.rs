@@ -88,14 +88,22 @@ impl LabFile {
     }
 }
 
-/// Held while the lab is changed.
+/// Held while the lab, or what is built for all labs, is changed.
 pub(crate) struct Lock(#[allow(dead_code)] File);
 
 impl Lock {
+    /// The lab in `state`, unless another command has it.
     pub(crate) fn take(state: &Path) -> Result<Lock> {
         let path = state.join("lock");
         let file = File::create(&path).map_err(LabError::at("making", &path))?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| LabError::Busy)?;
+        Ok(Lock(file))
+    }
+
+    /// The file `path`, when nobody else has it.
+    pub(crate) fn wait_for(path: &Path) -> Result<Lock> {
+        let file = File::create(path).map_err(LabError::at("making", path))?;
+        flock(&file, FlockOperation::LockExclusive).map_err(LabError::at("locking", path))?;
         Ok(Lock(file))
     }
 }

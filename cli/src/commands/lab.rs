@@ -24,6 +24,13 @@ enum LabCommand {
         #[arg(long, value_delimiter = ',', default_value = "x86,arm64")]
         nodes: Vec<String>,
     },
+    /// Build what nodes start from, without starting them (root; once).
+    #[command(after_help = "Example:\n  tranship lab build --nodes x86")]
+    Build {
+        /// For which nodes.
+        #[arg(long, value_delimiter = ',', default_value = "x86,arm64")]
+        nodes: Vec<String>,
+    },
     /// Stop nodes, and everything that runs on them.
     #[command(after_help = "Examples:\n  tranship lab down\n  tranship lab down --nodes arm64")]
     Down {
@@ -53,6 +60,10 @@ impl Lab {
             LabCommand::Up { nodes } => {
                 context.lab.up(&nodes, &mut |step| context.say(step))?;
                 show(context)
+            }
+            LabCommand::Build { nodes } => {
+                context.lab.build(&nodes, &mut |step| context.say(step))?;
+                Ok(ExitCode::SUCCESS)
             }
             LabCommand::Down { nodes } => {
                 context.lab.down(&nodes, &mut |step| context.say(step))?;

@@ -14,8 +14,8 @@ use tranship_recode::{HostLayout, MappedFile, Target};
 
 /// This machine as a host, with the runtime that `make blobs` builds.
 pub(crate) fn this_host() -> Target {
-    let runtime =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/runtime-x86_64").canonicalize().unwrap();
+    let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/runtime-x86_64").canonicalize();
+    let runtime = runtime.expect("`make blobs` builds the runtime");
     let elf = std::fs::read(&runtime).unwrap();
     let path = runtime.to_str().unwrap().to_owned();
     Target::Host(HostLayout { machine: Host::X86_64, runtime: MappedFile { path, elf }, objects: vec![] })

@@ -70,25 +70,21 @@ fn survives(test: &str, source: &str, arguments: &[&str], lines: usize) {
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn counter_survives() {
     survives("counter_survives", "counter.c", &["600"], 30);
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn threads_survive() {
     survives("threads_survive", "threads.c", &["600"], 30);
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn events_survive() {
     survives("events_survive", "events.c", &["600"], 30);
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn registers_survive() {
     let scratch = Scratch::new("registers_survive");
     let binary = compile(&scratch, "registers.c", &["-static"]);
@@ -123,7 +119,6 @@ fn cost(bytes: &str) -> (Report, Duration) {
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn cost_does_not_depend_on_memory() {
     let ((small, small_time), (large, large_time)) = (cost("10000000"), cost("500000000"));
     for (heap, report, time) in [(10, small, small_time), (500, large, large_time)] {

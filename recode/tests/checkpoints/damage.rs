@@ -29,7 +29,6 @@ fn try_recode(scratch: &Scratch, images: &Path, target: &Target) -> Result<(), R
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn truncated_images_are_named() {
     let scratch = Scratch::new("truncated_images_are_named");
     let images = dumped(&scratch);
@@ -80,7 +79,6 @@ fn one_of(images: &Path, prefix: &str) -> PathBuf {
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn an_unknown_file_is_refused() {
     let change = |images: &Path| std::fs::write(images.join("gpu-state-1.img"), b"?").unwrap();
     let error = error_after(change, "an_unknown_file_is_refused");
@@ -88,7 +86,6 @@ fn an_unknown_file_is_refused() {
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn an_image_type_of_old_criu_is_refused() {
     let change = |images: &Path| std::fs::write(images.join("sigacts-1.img"), b"").unwrap();
     let error = error_after(change, "an_image_type_of_old_criu_is_refused");
@@ -96,7 +93,6 @@ fn an_image_type_of_old_criu_is_refused() {
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn an_unknown_field_is_refused() {
     let change = |images: &Path| {
         // Field 999, a varint, at the end of the only message of the core: its length grows by three.
@@ -112,7 +108,6 @@ fn an_unknown_field_is_refused() {
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn a_missing_image_is_named() {
     let change = |images: &Path| std::fs::remove_file(one_of(images, "pages-")).unwrap();
     let error = error_after(change, "a_missing_image_is_named");
@@ -120,7 +115,6 @@ fn a_missing_image_is_named() {
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn sets_on_the_wrong_side_are_refused() {
     let scratch = Scratch::new("sets_on_the_wrong_side_are_refused");
     let images = dumped(&scratch);
@@ -137,7 +131,6 @@ fn sets_on_the_wrong_side_are_refused() {
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn parents_in_a_circle_are_noticed() {
     let scratch = Scratch::new("parents_in_a_circle_are_noticed");
     let (images, host) = (dumped(&scratch), scratch.path("host"));

@@ -33,21 +33,18 @@ fn encodes_to_itself(images: &Path) {
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn counter_encodes_to_itself() {
     let scratch = Scratch::new("counter_encodes_to_itself");
     encodes_to_itself(&dump(&scratch, "counter.c", &["1000"], 3));
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn threads_encode_to_themselves() {
     let scratch = Scratch::new("threads_encode_to_themselves");
     encodes_to_itself(&dump(&scratch, "threads.c", &["1000"], 3));
 }
 
 #[test]
-#[cfg_attr(not(criu), ignore = "needs CRIU 4.2: set TRANSHIP_CRIU")]
 fn events_encode_to_themselves() {
     let scratch = Scratch::new("events_encode_to_themselves");
     encodes_to_itself(&dump(&scratch, "events.c", &["1000"], 3));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, Once};
 use std::time::{Duration, Instant};
+use tranship_lab::Lab;
 use tranship_recode::ImageSet;
 use tranship_recode::proto::pstree::Pstree_entry;
 
@@ -54,13 +55,11 @@ impl Criu {
     }
 }
 
-/// The CRIU that `build.rs` found: an executable, or the one in a root tree, run with that tree's own libraries.
+/// The CRIU in the root of the lab's nodes, which is built if it is not there yet, run with that root's own libraries.
 fn criu_command() -> Command {
-    let place = Path::new(env!("TRANSHIP_CRIU"));
-    if place.is_file() {
-        return Command::new(place);
-    }
-    let usr = place.join("usr");
+    let root =
+        Lab::new(None).x86_root(&mut |step| eprintln!("{step}")).unwrap_or_else(|error| panic!("{error}"));
+    let usr = root.join("usr");
     let mut command = Command::new(usr.join("lib64/ld-linux-x86-64.so.2"));
     command.arg("--library-path").arg(usr.join("lib/x86_64-linux-gnu")).arg(usr.join("sbin/criu"));
     command

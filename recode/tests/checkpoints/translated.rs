@@ -50,26 +50,22 @@ fn survives(test: &str, source: &str, arguments: &[&str], crossings: usize) {
 }
 
 #[test]
-#[cfg_attr(not(all(criu, runtime)), ignore = "needs CRIU 4.2 (TRANSHIP_CRIU) and the runtime (make blobs)")]
 fn counter_works_abroad() {
     survives("counter_works_abroad", "counter.c", &["1500"], 3);
 }
 
 #[test]
-#[cfg_attr(not(all(criu, runtime)), ignore = "needs CRIU 4.2 (TRANSHIP_CRIU) and the runtime (make blobs)")]
 fn threads_work_abroad() {
     survives("threads_work_abroad", "threads.c", &["1500"], 3);
 }
 
 #[test]
-#[cfg_attr(not(all(criu, runtime)), ignore = "needs CRIU 4.2 (TRANSHIP_CRIU) and the runtime (make blobs)")]
 fn events_work_abroad() {
     survives("events_work_abroad", "events.c", &["1500"], 3);
 }
 
 /// Debian's own busybox, in the middle of a large file.
 #[test]
-#[cfg_attr(not(all(criu, runtime)), ignore = "needs CRIU 4.2 (TRANSHIP_CRIU) and the runtime (make blobs)")]
 fn busybox_sha256sum_works_abroad() {
     let scratch = Scratch::new("busybox_sha256sum_works_abroad");
     let criu = Criu::get();
@@ -89,7 +85,6 @@ fn busybox_sha256sum_works_abroad() {
 
 /// What an arm64 node is given: its own registers and flags, nothing that only x86-64 has, all of ours above the guest.
 #[test]
-#[cfg_attr(not(all(criu, runtime)), ignore = "needs CRIU 4.2 (TRANSHIP_CRIU) and the runtime (make blobs)")]
 fn a_set_for_arm64_is_arm64s() {
     let scratch = Scratch::new("a_set_for_arm64_is_arm64s");
     let binary = compile(&scratch, "counter.c", &["-static"]);
