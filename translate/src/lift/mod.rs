@@ -131,6 +131,8 @@ impl<'a, 'c> Lifter<'a, 'c> {
 
     fn enter_at_start(&mut self) {
         self.ir.builder.position_at_end(self.entry);
+        // Nothing that the blocks knew holds here.
+        self.registers = Registers::default();
         if self.may_run_forever() {
             self.emit_stack_check(self.region.entry);
             self.emit_safepoint(self.region.entry);
