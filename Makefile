@@ -4,7 +4,7 @@
 export PATH := /usr/bin:/bin:/usr/sbin:/sbin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: setup blobs agents nodes build test demo bench-translate bench-recode fmt lint clean help
+.PHONY: setup blobs agents build test demo bench-translate bench-recode fmt lint clean help
 
 setup: ## install missing Debian packages and fetch crates
 	@setup/install
@@ -15,14 +15,10 @@ blobs: setup ## build the in-process runtime for every host (dist/runtime-*)
 agents: setup ## build the node agent for every machine (dist/node-*)
 	@node/build-agents --locked
 
-nodes: setup ## build the Debian root, with CRIU, of nodes on this machine (once; kept in the cache directory)
-	cargo build --quiet --workspace --bins --locked
-	target/debug/tranship lab build --nodes x86
-
 build: setup blobs agents ## build the command line (target/release/tranship)
 	cargo build --release --workspace --bins
 
-test: setup blobs agents nodes ## lints, unit, differential and migration tests, fuzzing; ends with one line of totals
+test: setup blobs agents ## lints, unit, differential and migration tests, fuzzing; ends with one line of totals
 	@tests/run
 
 demo: build ## two Debian programs cross from x86-64 to arm64 and back in mid-run

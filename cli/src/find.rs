@@ -21,7 +21,9 @@ pub(crate) fn unit(lab: &LabFile, unit: &UnitId) -> Result<Located> {
         let status = match lab.node(name)?.status(unit) {
             Ok(status) => status,
             // A node that is gone has no units, and no say in where they are.
-            Err(NodeError::NoUnit { .. } | NodeError::Unreachable { .. } | NodeError::Closed) => continue,
+            Err(NodeError::NoUnit { .. } | NodeError::Unreachable { .. } | NodeError::Closed { .. }) => {
+                continue;
+            }
             Err(error) => return Err(error.into()),
         };
         let better =

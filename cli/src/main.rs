@@ -26,7 +26,10 @@ pub(crate) struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::usage(&error),
+    };
     let outside = cli.command.failure_code();
     let context = output::Context::new(cli.json, cli.state);
     match cli.command.run(&context) {

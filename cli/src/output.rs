@@ -5,6 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tranship_lab::Lab;
 use tranship_node::ProgressReport;
@@ -49,9 +50,7 @@ impl Context {
     /// Report an error.
     pub(crate) fn fail(&self, error: &CliError) {
         if self.json {
-            let report =
-                serde_json::json!({ "error": { "kind": error.kind(), "message": error.to_string() } });
-            println!("{report}");
+            println!("{}", report(error.kind(), &error.to_string()));
         }
         eprintln!("tranship: {error}");
     }
@@ -68,6 +67,21 @@ pub(crate) enum Measure {
     Bytes,
     /// Pieces that the work is done in.
     Parts,
+}
+
+/// What to say to a command line that cannot be understood, or that asks for help.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    let ours = std::env::args_os().take_while(|argument| argument != "--");
+    if error.use_stderr() && ours.into_iter().any(|argument| argument == "--json") {
+        println!("{}", report("usage", &error.render().to_string()));
+    }
+    // Failing to say it leaves the exit code.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
+}
+
+fn report(kind: &str, message: &str) -> serde_json::Value {
+    serde_json::json!({ "error": { "kind": kind, "message": message } })
 }
 
 /// Shows [`ProgressReport`]s: a bar on a terminal, a line now and then elsewhere, nothing if it is soon over.

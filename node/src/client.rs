@@ -7,10 +7,9 @@ use crate::protocol::{
     RestoreReport, Translation, UnitRequest, UnitStatus, VERSION, Welcome,
 };
 use crate::record::{UnitId, UnitRecord, UnitSpec};
-use crate::tree;
+use crate::tree::{self, Writers};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
@@ -18,9 +17,9 @@ use std::path::Path;
 pub type Watch<'a> = &'a mut dyn FnMut(&ProgressReport);
 
 /// Connect to an agent and say hello.
-pub fn open(address: &str, token: &str) -> Result<Channel> {
-    let mut channel = Channel::connect(address)?;
-    channel.send(&Hello { protocol: VERSION, token: token.to_owned() })?;
+pub fn open(peer: &Peer) -> Result<Channel> {
+    let mut channel = Channel::connect(&peer.name, &peer.address)?;
+    channel.send(&Hello { protocol: VERSION, token: peer.token.clone() })?;
     match channel.receive()?.message {
         Welcome::Welcome => Ok(channel),
         Welcome::Refused(error) => Err(error),
@@ -32,9 +31,9 @@ pub fn open(address: &str, token: &str) -> Result<Channel> {
 pub fn answer_to_transfer(mut channel: Channel, sent: Result<()>) -> Result<Received> {
     match sent {
         Ok(()) => channel.answer(&mut |_| ()),
-        Err(NodeError::Closed) => match channel.receive::<Reply>() {
+        Err(NodeError::Closed { peer }) => match channel.receive::<Reply>() {
             Ok(Frame { message: Reply::Error(error), .. }) => Err(error),
-            _ => Err(NodeError::Closed),
+            _ => Err(NodeError::Closed { peer }),
         },
         Err(error) => Err(error),
     }
@@ -50,7 +49,7 @@ pub struct Node {
 impl Node {
     /// A connection of its own, for one request.
     fn open(&self) -> Result<Channel> {
-        open(&self.peer.address, &self.peer.token)
+        open(&self.peer)
     }
 
     fn ask<T: DeserializeOwned>(&self, request: &Request) -> Result<T> {
@@ -83,7 +82,7 @@ impl Node {
     pub fn send_tree(&self, unit: &UnitId, root: &Path, progress: &Progress) -> Result<Received> {
         let mut channel = self.open()?;
         channel.send(&Request::Tree(unit.clone()))?;
-        let sent = tree::send(&mut channel, root, &BTreeSet::new(), progress);
+        let sent = tree::send(&mut channel, root, &Writers::none(), progress);
         answer_to_transfer(channel, sent)
     }
 

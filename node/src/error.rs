@@ -16,17 +16,24 @@ pub enum NodeError {
         /// What the system said.
         why: String,
     },
-    /// No agent answers at an address.
+    /// No agent answers.
     Unreachable {
+        /// Name of the node that it should be.
+        node: String,
         /// The address.
         address: String,
         /// What the system said.
         why: String,
     },
     /// The other side closed the connection in the middle of something.
-    Closed,
+    Closed {
+        /// Who that is: a node's name, or a word for what is no node.
+        peer: String,
+    },
     /// The other side said nothing for too long.
     Silent {
+        /// Who that is.
+        peer: String,
         /// For how long, in seconds.
         seconds: u64,
     },
@@ -39,6 +46,11 @@ pub enum NodeError {
     },
     /// The token was not the node's.
     Token,
+    /// Something that a user wrote is not what it should be.
+    Malformed {
+        /// What is wrong with it.
+        what: String,
+    },
     /// A message that makes no sense here, or is larger than allowed.
     Protocol {
         /// What was wrong with it.
@@ -160,11 +172,13 @@ impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NodeError::Io { doing, why } => write!(f, "{doing}: {why}"),
-            NodeError::Unreachable { address, why } => {
-                write!(f, "no node agent answers at {address} ({why}); see `tranship lab status`")
+            NodeError::Unreachable { node, address, why } => {
+                write!(f, "no agent answers on {node} ({address}: {why}); see `tranship lab status`")
             }
-            NodeError::Closed => write!(f, "the node closed the connection; was it stopped?"),
-            NodeError::Silent { seconds } => write!(f, "the node said nothing for {seconds} s; is it alive?"),
+            NodeError::Closed { peer } => write!(f, "{peer} closed the connection; was it stopped?"),
+            NodeError::Silent { peer, seconds } => {
+                write!(f, "{peer} said nothing for {seconds} s; is it alive?")
+            }
             NodeError::Version { theirs, ours } => write!(
                 f,
                 "the node speaks protocol version {theirs}, this program {ours}; install the same version on both"
@@ -172,6 +186,7 @@ impl fmt::Display for NodeError {
             NodeError::Token => {
                 write!(f, "the node refused the token; is it of another lab? see `tranship lab status`")
             }
+            NodeError::Malformed { what } => f.write_str(what),
             NodeError::Protocol { what } => write!(f, "unexpected message: {what}"),
             NodeError::Cancelled => write!(f, "cancelled: the client went away"),
             NodeError::NoUnit { unit } => write!(f, "no unit {unit}; see `tranship ps`"),

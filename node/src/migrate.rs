@@ -285,7 +285,10 @@ fn commit(migration: &Migration<'_>, source: &mut Tunnel) -> Result<()> {
 fn may_have_gone(error: &NodeError) -> bool {
     matches!(
         error,
-        NodeError::Closed | NodeError::Silent { .. } | NodeError::Io { .. } | NodeError::Unreachable { .. }
+        NodeError::Closed { .. }
+            | NodeError::Silent { .. }
+            | NodeError::Io { .. }
+            | NodeError::Unreachable { .. }
     )
 }
 

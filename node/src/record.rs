@@ -37,7 +37,7 @@ impl FromStr for Isa {
 
     fn from_str(name: &str) -> Result<Isa> {
         let known = Host::from_name(name).map(Isa);
-        known.ok_or_else(|| NodeError::protocol(format!("unknown machine {name:?}")))
+        known.ok_or_else(|| NodeError::Malformed { what: format!("{name:?} is no machine that we know") })
     }
 }
 
@@ -73,10 +73,11 @@ impl FromStr for UnitId {
     fn from_str(text: &str) -> Result<UnitId> {
         let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if text.is_empty() || text.len() > UnitId::MAX || text.starts_with('.') || !text.chars().all(fine) {
-            return Err(NodeError::protocol(format!(
+            let what = format!(
                 "{text:?} is no unit id (letters, digits, '-', '_', '.'; at most {} of them)",
                 UnitId::MAX
-            )));
+            );
+            return Err(NodeError::Malformed { what });
         }
         Ok(UnitId(text.to_owned()))
     }

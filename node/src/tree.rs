@@ -113,15 +113,32 @@ fn kind_of(
     Ok(Some(kind))
 }
 
-/// Bring the receiver at the other end of `channel` up to date with `root`. The contents of `volatile` files (paths
-/// in the root) are sent again every time: they are mapped writable, so their modification time says nothing.
-pub fn send(
-    channel: &mut Channel,
-    root: &Path,
-    volatile: &BTreeSet<String>,
-    progress: &Progress,
-) -> Result<()> {
-    let entries = list(root)?;
+/// What may happen to a root while it is sent.
+#[derive(Clone, Debug)]
+pub struct Writers {
+    /// Somebody may write: what was just modified is sent again next time, since it may change without its
+    /// modification time telling.
+    pub present: bool,
+    /// Files (paths in the root) that are sent every time: they are mapped writable, so their modification time says
+    /// nothing.
+    pub through_memory: BTreeSet<String>,
+}
+
+impl Writers {
+    /// Nobody writes: what arrives is final.
+    pub fn none() -> Writers {
+        Writers { present: false, through_memory: BTreeSet::new() }
+    }
+}
+
+/// Bring the receiver at the other end of `channel` up to date with `root`.
+pub fn send(channel: &mut Channel, root: &Path, writers: &Writers, progress: &Progress) -> Result<()> {
+    let mut entries = list(root)?;
+    for entry in &mut entries {
+        if writers.through_memory.contains(&entry.path) {
+            entry.modified = NEVER;
+        }
+    }
     let directory = open_root(root)?;
     let bytes = |entry: &Entry| if let EntryKind::File(size) = entry.kind { size } else { 0 };
     progress.enter("root", entries.iter().map(bytes).sum());
@@ -131,7 +148,7 @@ pub fn send(
         let wanted: BTreeSet<u32> = indices.into_iter().collect();
         for (index, entry) in (0..).zip(part) {
             if wanted.contains(&index) {
-                send_file(channel, &directory, index, entry, volatile, progress)?;
+                send_file(channel, &directory, index, entry, writers, progress)?;
             } else {
                 progress.add(bytes(entry));
             }
@@ -145,7 +162,7 @@ fn send_file(
     root: &OwnedFd,
     index: u32,
     entry: &Entry,
-    volatile: &BTreeSet<String>,
+    writers: &Writers,
     progress: &Progress,
 ) -> Result<()> {
     let failed = |why: Errno| NodeError::io(format!("reading /{}", entry.path), why);
@@ -164,7 +181,7 @@ fn send_file(
         return channel.send(&TreeMessage::File { index, modified: NEVER });
     }
     let modified = (stat.st_mtime, stat.st_mtime_nsec as u32);
-    let settled = !volatile.contains(&entry.path) && !is_fresh(modified);
+    let settled = !writers.present || !(writers.through_memory.contains(&entry.path) || is_fresh(modified));
     let message = TreeMessage::File { index, modified: if settled { modified } else { NEVER } };
     channel.send_with_stream(&message, stat.st_size as u64, &mut file, progress)?;
     Ok(())
@@ -404,13 +421,16 @@ mod tests {
             self.0.join("to")
         }
         fn sync(&self) -> Received {
+            self.sync_beside(Writers { present: true, through_memory: BTreeSet::new() })
+        }
+        fn sync_beside(&self, writers: Writers) -> Received {
             let (a, b) = UnixStream::pair().unwrap();
             let from = self.from();
             let sender = thread::spawn(move || {
-                let mut channel = Channel::over(a.into()).unwrap();
-                send(&mut channel, &from, &BTreeSet::new(), &Progress::default()).unwrap();
+                let mut channel = Channel::over(a.into(), "the receiver").unwrap();
+                send(&mut channel, &from, &writers, &Progress::default()).unwrap();
             });
-            let received = receive(&mut Channel::over(b.into()).unwrap(), &self.to()).unwrap();
+            let received = receive(&mut Channel::over(b.into(), "the sender").unwrap(), &self.to()).unwrap();
             sender.join().unwrap();
             received
         }
@@ -438,6 +458,21 @@ mod tests {
         assert_eq!(scratch.sync().bytes, 8);
         assert_eq!(list(&scratch.to()).unwrap().len(), list(&from).unwrap().len());
         assert_eq!(std::fs::read_to_string(scratch.to().join("a/link")).unwrap(), "changed!");
+    }
+
+    #[test]
+    fn modification_times_arrive() {
+        let scratch = Scratch::new("times");
+        let time = |root: PathBuf| std::fs::metadata(root.join("file")).unwrap().modified().unwrap();
+        std::fs::write(scratch.from().join("file"), "just written").unwrap();
+        scratch.sync();
+        assert_eq!(time(scratch.to()), UNIX_EPOCH, "may still change");
+        assert_eq!(scratch.sync_beside(Writers::none()).bytes, 12);
+        assert_eq!(time(scratch.to()), time(scratch.from()));
+        assert_eq!(scratch.sync_beside(Writers::none()).bytes, 0);
+        let mapped = Writers { present: false, through_memory: BTreeSet::from(["file".to_owned()]) };
+        assert_eq!(scratch.sync_beside(mapped).bytes, 12);
+        assert_eq!(time(scratch.to()), time(scratch.from()));
     }
 
     #[test]

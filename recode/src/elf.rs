@@ -50,7 +50,7 @@ impl<'b> Elf<'b> {
         let elf = Elf::new(path, bytes)?;
         let found = u32::from(elf.u16(18)?);
         if found != machine.machine_id() {
-            return Err(elf.bad(format!("is for ELF machine {found}, not for {machine:?}")));
+            return Err(elf.bad(format!("is for ELF machine {found}, not for {}", machine.name())));
         }
         Ok(elf)
     }

@@ -75,12 +75,12 @@ pub(crate) fn machine_of_all(processes: &[Process]) -> Result<Host> {
         let machine = machine_of(core);
         let wrong = |expected: String| RecodeError::WrongMachine {
             file: core_name(*tid),
-            found: machine.map_or(format!("{:?}", core.mtype()), |m| format!("{m:?}")),
+            found: machine.map_or(format!("{:?}", core.mtype()), |machine| machine.name().to_owned()),
             expected,
         };
         let machine = machine.ok_or_else(|| wrong("x86_64, aarch64 or riscv64".into()))?;
         if found.is_some_and(|found| found != machine) {
-            return Err(wrong(format!("{found:?} like the threads before")));
+            return Err(wrong(format!("{} like the threads before", found.map_or("", Host::name))));
         }
         found = Some(machine);
     }

@@ -63,8 +63,8 @@ fn check_home(processes: &[Process]) -> Result<()> {
     if found != Host::X86_64 {
         return Err(RecodeError::WrongMachine {
             file: core_name(processes[0].pid),
-            found: format!("{found:?}"),
-            expected: "X86_64, the only guest machine so far; recode host checkpoints to canonical first"
+            found: found.name().to_owned(),
+            expected: "x86_64, the only guest machine so far; recode host checkpoints to canonical first"
                 .into(),
         });
     }

@@ -43,7 +43,8 @@ struct Recoded {
 impl Recode {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
         let target = self.target()?;
-        let report = recode(&self.directory, &self.output, &target).map_err(failed)?;
+        let of_set = |error| CliError::Recode(format!("{}: {error}", self.directory.display()));
+        let report = recode(&self.directory, &self.output, &target).map_err(of_set)?;
         let written = fs::read_dir(&self.output).into_iter().flatten().flatten();
         let bytes_written = written.filter_map(|file| file.metadata().ok()).map(|m| m.len()).sum();
         let report = Recoded { processes: report.processes, threads: report.threads, bytes: bytes_written };

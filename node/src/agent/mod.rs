@@ -34,10 +34,11 @@ pub fn serve(address: &str, token: &str) -> Result<()> {
         let Ok(stream) = stream else { continue };
         let token = token.to_owned();
         thread::spawn(move || {
-            let outcome = Channel::over_tcp(stream).and_then(|channel| Connection { channel }.serve(&token));
+            let outcome = Channel::over_tcp(stream, "the client");
+            let outcome = outcome.and_then(|channel| Connection { channel }.serve(&token));
             // A client may leave whenever it likes.
             if let Err(error) = outcome
-                && error != NodeError::Closed
+                && !matches!(error, NodeError::Closed { .. })
             {
                 eprintln!("connection: {error}");
             }

@@ -31,17 +31,22 @@ pub struct Frame<T> {
 #[derive(Debug)]
 pub struct Channel {
     socket: File,
+    /// Who is at the other end, for messages.
+    peer: String,
 }
 
 impl Channel {
-    /// Connect to an agent; `address` is `host:port`.
-    pub fn connect(address: &str) -> Result<Channel> {
-        let unreachable =
-            |why: io::Error| NodeError::Unreachable { address: address.to_owned(), why: why.to_string() };
+    /// Connect to the agent of the node called `node`; `address` is `host:port`.
+    pub fn connect(node: &str, address: &str) -> Result<Channel> {
+        let unreachable = |why: io::Error| NodeError::Unreachable {
+            node: node.to_owned(),
+            address: address.to_owned(),
+            why: why.to_string(),
+        };
         let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
         for candidate in address.to_socket_addrs().map_err(unreachable)? {
             match TcpStream::connect_timeout(&candidate, CONNECT) {
-                Ok(stream) => return Channel::over_tcp(stream),
+                Ok(stream) => return Channel::over_tcp(stream, node),
                 Err(error) => last = error,
             }
         }
@@ -51,11 +56,11 @@ impl Channel {
     /// Connect to a supervisor.
     pub fn connect_local(path: &Path) -> Result<Channel> {
         let stream = UnixStream::connect(path).map_err(NodeError::at("connecting to", path))?;
-        Channel::over(stream.into())
+        Channel::over(stream.into(), "the unit's supervisor")
     }
 
-    /// Talk over an accepted TCP connection.
-    pub fn over_tcp(stream: TcpStream) -> Result<Channel> {
+    /// Talk to `peer` over a TCP connection.
+    pub fn over_tcp(stream: TcpStream, peer: &str) -> Result<Channel> {
         let set_up = || -> io::Result<()> {
             stream.set_nodelay(true)?;
             sockopt::set_socket_keepalive(&stream, true)?;
@@ -65,12 +70,12 @@ impl Channel {
             Ok(())
         };
         set_up().map_err(|why| NodeError::io("setting up the connection", why))?;
-        Channel::over(stream.into())
+        Channel::over(stream.into(), peer)
     }
 
-    /// Talk over any connected stream socket.
-    pub fn over(socket: OwnedFd) -> Result<Channel> {
-        let channel = Channel { socket: File::from(socket) };
+    /// Talk to `peer` over any connected stream socket.
+    pub fn over(socket: OwnedFd, peer: &str) -> Result<Channel> {
+        let channel = Channel { socket: File::from(socket), peer: peer.to_owned() };
         channel.patience(Some(SILENCE))?;
         Ok(channel)
     }
@@ -104,7 +109,7 @@ impl Channel {
     pub fn send_with_body<T: Serialize>(&mut self, message: &T, body: &[u8]) -> Result<()> {
         let mut frame = header(message, body.len() as u64)?;
         frame.extend_from_slice(body);
-        self.socket.write_all(&frame).map_err(broken)
+        self.socket.write_all(&frame).map_err(|why| self.broken(why))
     }
 
     /// Send a message and `length` bytes of `from`. Bytes that `from` no longer has (a file that shrank) are sent
@@ -116,7 +121,7 @@ impl Channel {
         from: &mut dyn Read,
         progress: &Progress,
     ) -> Result<u64> {
-        self.socket.write_all(&header(message, length)?).map_err(broken)?;
+        self.socket.write_all(&header(message, length)?).map_err(|why| self.broken(why))?;
         let mut had = 0;
         let mut left = length;
         let mut chunk = vec![0; CHUNK.min(length as usize)];
@@ -125,7 +130,7 @@ impl Channel {
             let want = left.min(CHUNK as u64) as usize;
             let got = fill(from, &mut chunk[..want])?;
             chunk[got..want].fill(0);
-            self.socket.write_all(&chunk[..want]).map_err(broken)?;
+            self.socket.write_all(&chunk[..want]).map_err(|why| self.broken(why))?;
             had += got as u64;
             left -= want as u64;
             progress.add(want as u64);
@@ -136,9 +141,9 @@ impl Channel {
     /// The next message; `None` if the other side closed the connection between frames.
     pub fn receive_or_end<T: DeserializeOwned>(&mut self) -> Result<Option<Frame<T>>> {
         let mut lengths = [0; 12];
-        match self.socket.read(&mut lengths).map_err(broken)? {
+        match self.socket.read(&mut lengths).map_err(|why| self.broken(why))? {
             0 => return Ok(None),
-            n => self.socket.read_exact(&mut lengths[n..]).map_err(broken)?,
+            n => self.socket.read_exact(&mut lengths[n..]).map_err(|why| self.broken(why))?,
         }
         let [a, b, c, d, body @ ..] = lengths;
         let length = u32::from_le_bytes([a, b, c, d]);
@@ -147,14 +152,14 @@ impl Channel {
             return Err(NodeError::protocol(format!("a message of {length} bytes (limit {MAX_MESSAGE})")));
         }
         let mut text = vec![0; length as usize];
-        self.socket.read_exact(&mut text).map_err(broken)?;
+        self.socket.read_exact(&mut text).map_err(|why| self.broken(why))?;
         let message = serde_json::from_slice(&text).map_err(|why| NodeError::protocol(why.to_string()))?;
         Ok(Some(Frame { message, body }))
     }
 
     /// The next message.
     pub fn receive<T: DeserializeOwned>(&mut self) -> Result<Frame<T>> {
-        self.receive_or_end()?.ok_or(NodeError::Closed)
+        self.receive_or_end()?.ok_or_else(|| self.closed())
     }
 
     /// The answer to what was sent, with the length of its body; `watch` sees the progress until then.
@@ -187,7 +192,7 @@ impl Channel {
             return Err(NodeError::protocol(format!("a body of {length} bytes (limit {MAX_BODY})")));
         }
         let mut body = vec![0; length as usize];
-        self.socket.read_exact(&mut body).map_err(broken)?;
+        self.socket.read_exact(&mut body).map_err(|why| self.broken(why))?;
         Ok(body)
     }
 
@@ -198,15 +203,33 @@ impl Channel {
         while left > 0 {
             progress.check()?;
             let want = left.min(CHUNK as u64) as usize;
-            let got = self.socket.read(&mut chunk[..want]).map_err(broken)?;
+            let got = self.socket.read(&mut chunk[..want]).map_err(|why| self.broken(why))?;
             if got == 0 {
-                return Err(NodeError::Closed);
+                return Err(self.closed());
             }
             to.write_all(&chunk[..got]).map_err(|why| NodeError::io("writing what arrived", why))?;
             left -= got as u64;
             progress.add(got as u64);
         }
         Ok(())
+    }
+
+    /// What a failed read or write of the socket means.
+    fn broken(&self, why: io::Error) -> NodeError {
+        match why.kind() {
+            ErrorKind::UnexpectedEof
+            | ErrorKind::BrokenPipe
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted => self.closed(),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                NodeError::Silent { peer: self.peer.clone(), seconds: SILENCE.as_secs() }
+            }
+            _ => NodeError::io(format!("talking to {}", self.peer), why),
+        }
+    }
+
+    fn closed(&self) -> NodeError {
+        NodeError::Closed { peer: self.peer.clone() }
     }
 }
 
@@ -237,31 +260,19 @@ fn fill(from: &mut dyn Read, chunk: &mut [u8]) -> Result<usize> {
     Ok(got)
 }
 
-/// What a failed read or write of a socket means.
-fn broken(why: io::Error) -> NodeError {
-    match why.kind() {
-        ErrorKind::UnexpectedEof
-        | ErrorKind::BrokenPipe
-        | ErrorKind::ConnectionReset
-        | ErrorKind::ConnectionAborted => NodeError::Closed,
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => NodeError::Silent { seconds: SILENCE.as_secs() },
-        _ => NodeError::io("talking to the node", why),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn pair() -> (Channel, File) {
         let (a, b) = UnixStream::pair().unwrap();
-        (Channel::over(a.into()).unwrap(), File::from(OwnedFd::from(b)))
+        (Channel::over(a.into(), "there").unwrap(), File::from(OwnedFd::from(b)))
     }
 
     #[test]
     fn a_frame_arrives_as_sent() {
         let (mut here, there) = pair();
-        let mut there = Channel::over(there.into()).unwrap();
+        let mut there = Channel::over(there.into(), "here").unwrap();
         there.send_with_body(&"hello", b"body").unwrap();
         let frame: Frame<String> = here.receive().unwrap();
         assert_eq!((frame.message.as_str(), frame.body), ("hello", 4));
@@ -282,13 +293,16 @@ mod tests {
         let (mut here, mut there) = pair();
         there.write_all(&[5, 0, 0, 0, 0, 0]).unwrap();
         drop(there);
-        assert_eq!(here.receive_or_end::<String>().unwrap_err(), NodeError::Closed);
+        assert_eq!(
+            here.receive_or_end::<String>().unwrap_err(),
+            NodeError::Closed { peer: "there".to_owned() }
+        );
     }
 
     #[test]
     fn a_file_that_shrank_is_padded() {
         let (mut here, there) = pair();
-        let mut there = Channel::over(there.into()).unwrap();
+        let mut there = Channel::over(there.into(), "here").unwrap();
         let had = there.send_with_stream(&(), 6, &mut &b"abc"[..], &Progress::default()).unwrap();
         let frame: Frame<()> = here.receive().unwrap();
         assert_eq!((had, here.read_body(frame.body).unwrap().as_slice()), (3, &b"abc\0\0\0"[..]));

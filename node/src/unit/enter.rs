@@ -6,7 +6,9 @@ use clap::Args;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::ffi::OsString;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,6 +31,9 @@ pub struct Enter {
     /// The program's file in the root.
     #[arg(long)]
     pub program: PathBuf,
+    /// Descriptor to which to write why it cannot be done.
+    #[arg(long)]
+    pub complain: RawFd,
     /// Argument 0 and the rest.
     #[arg(last = true, required = true)]
     pub args: Vec<OsString>,
@@ -37,7 +42,8 @@ pub struct Enter {
 impl Enter {
     /// The command line that makes `tranship-node` do this.
     pub fn command_line(&self) -> Vec<OsString> {
-        let mut line: Vec<OsString> = vec!["enter".into()];
+        let mut line: Vec<OsString> =
+            vec!["enter".into(), "--complain".into(), self.complain.to_string().into()];
         let mut option = |name: &str, value: &Path| line.extend([name.into(), value.into()]);
         option("--root", &self.root);
         option("--directory", &self.directory);
@@ -53,13 +59,18 @@ impl Enter {
 
     /// Become the program. Returns only if that fails.
     pub fn enter(&self) -> NodeError {
-        match self.command() {
+        let error = match self.command() {
             Ok(mut command) => {
                 let why = command.exec();
                 NodeError::io(format!("executing {}", self.program.display()), why)
             }
             Err(error) => error,
-        }
+        };
+        // SAFETY: who started this process left the descriptor open for this; nothing else here uses it.
+        let mut complain = File::from(unsafe { OwnedFd::from_raw_fd(self.complain) });
+        // Whoever is gone needs no answer.
+        let _ = complain.write_all(&serde_json::to_vec(&error).unwrap_or_default());
+        error
     }
 
     fn command(&self) -> Result<Command> {
@@ -95,6 +106,18 @@ impl Enter {
         command.arg("--program").arg(&self.program).arg("--").args(&self.args);
         std::env::set_current_dir(&self.root).map_err(NodeError::at("changing to", &self.root))?;
         Ok(command)
+    }
+}
+
+/// What a process that was to become a program complains of at the other end of this pipe: nothing if it became it.
+pub fn complaint(pipe: OwnedFd) -> Option<NodeError> {
+    let mut text = Vec::new();
+    let read = File::from(pipe).read_to_end(&mut text);
+    let failed = |why: &dyn std::fmt::Display| NodeError::io("hearing from the unit's first process", why);
+    match read {
+        Ok(0) => None,
+        Ok(_) => Some(serde_json::from_slice(&text).unwrap_or_else(|why| failed(&why))),
+        Err(why) => Some(failed(&why)),
     }
 }
 

@@ -4,6 +4,7 @@
 //! agent that dies takes no unit with it.
 
 pub mod criu;
+mod elf;
 pub mod enter;
 pub mod images;
 pub mod output;

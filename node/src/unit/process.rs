@@ -1,19 +1,21 @@
 //! Starting a unit's program, and waiting for the end of a unit's first process, however that was started.
 
-use super::enter::Enter;
+use super::elf;
+use super::enter::{self, Enter};
 use super::paths::{UnitDir, objects, runtime};
 use crate::baseline;
 use crate::error::{NodeError, Result};
 use crate::protocol::{Digest, Translation};
 use crate::record::{ExitStatus, Isa, UnitSpec};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::fs::File;
-use std::io::Read;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -34,17 +36,14 @@ pub struct Program {
 pub fn find_program(root: &Path, spec: &UnitSpec) -> Result<Program> {
     let no_program = |why: &str| NodeError::NoProgram { program: spec.program.clone(), why: why.to_owned() };
     let found = candidates(spec).into_iter().find_map(|path| Some((open_in_root(root, &path)?, path)));
-    let (mut file, path) = found.ok_or_else(|| {
+    let (file, path) = found.ok_or_else(|| {
         no_program("its root has no such file, or not in PATH; give --root, or a path in the root")
     })?;
     let metadata = file.metadata().map_err(|why| no_program(&why.to_string()))?;
     if !metadata.is_file() || std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 == 0 {
         return Err(no_program("it is no executable file"));
     }
-    let mut head = Vec::new();
-    file.by_ref().take(20).read_to_end(&mut head).map_err(|why| no_program(&why.to_string()))?;
-    let isa = Isa::of_elf(&head)
-        .ok_or_else(|| no_program("it is no 64-bit ELF program of a machine that we know"))?;
+    let isa = elf::machine(&file).map_err(|why| no_program(&why))?;
     Ok(Program { path, isa })
 }
 
@@ -76,13 +75,26 @@ pub fn start(
     how: &Translation,
     [stdout, stderr]: [OwnedFd; 2],
 ) -> Result<u32> {
-    let enter = enter_command(directory, spec, program, how)?;
+    let (complaints, complain) = pipe_with(PipeFlags::CLOEXEC).map_err(failure_to_start)?;
+    fcntl_setfd(&complain, FdFlags::empty()).map_err(failure_to_start)?;
+    let enter = enter_command(directory, spec, program, how, complain.as_raw_fd())?;
     let mut command = Command::new("/proc/self/exe");
     command.args(enter.command_line());
     command.env_clear().envs(environment(spec, program.isa));
     command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-    let child = in_new_pid_namespace(move || command.spawn())?;
-    Ok(child.id())
+    let mut child = in_new_pid_namespace(move || command.spawn())?;
+    drop(complain);
+    match enter::complaint(complaints) {
+        None => Ok(child.id()),
+        Some(error) => {
+            child.wait().map_err(failure_to_start)?;
+            Err(error)
+        }
+    }
+}
+
+fn failure_to_start(why: impl std::fmt::Display) -> NodeError {
+    NodeError::io("starting the unit's first process", why)
 }
 
 fn enter_command(
@@ -90,6 +102,7 @@ fn enter_command(
     spec: &UnitSpec,
     program: &Program,
     how: &Translation,
+    complain: RawFd,
 ) -> Result<Enter> {
     let mut args = vec![spec.program.clone().into()];
     args.extend(spec.args.iter().map(Into::into));
@@ -105,6 +118,7 @@ fn enter_command(
         directory: PathBuf::from(&spec.directory),
         runtime,
         object,
+        complain,
         program: PathBuf::from(&program.path),
         args,
     })
@@ -154,8 +168,7 @@ fn in_new_pid_namespace(
         spawn()
     };
     let outcome = thread::scope(|scope| scope.spawn(on_thread).join());
-    let failed = |why: &dyn std::fmt::Display| NodeError::io("starting the unit's first process", why);
-    outcome.map_err(|_| failed(&"the thread died"))?.map_err(|why| failed(&why))
+    outcome.map_err(|_| failure_to_start("the thread died"))?.map_err(failure_to_start)
 }
 
 /// A handle on a unit's first process, which is a child of this one.

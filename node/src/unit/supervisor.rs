@@ -14,6 +14,7 @@ use crate::protocol::{
 };
 use crate::record::{ExitStatus, Mode, UnitId, UnitRecord, UnitState};
 use crate::serve::{answer, answer_long};
+use crate::tree::{self, Writers};
 use rustix::fs::FlockOperation;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -237,18 +238,20 @@ impl Supervisor {
     // ---- leaving ----
 
     fn send_tree(&self, peer: &Peer, progress: &Progress) -> Result<Received> {
-        let volatile = match self.record().state.pid() {
+        let state = self.record().state;
+        let through_memory = match state.pid() {
             Some(pid) => proc::written_through_memory(&self.directory, pid)?,
             None => BTreeSet::new(),
         };
-        let mut channel = client::open(&peer.address, &peer.token)?;
+        let writers = Writers { present: matches!(state, UnitState::Running { .. }), through_memory };
+        let mut channel = client::open(peer)?;
         channel.send(&Request::Tree(self.record().spec.id))?;
-        let sent = crate::tree::send(&mut channel, &self.directory.root(), &volatile, progress);
+        let sent = tree::send(&mut channel, &self.directory.root(), &writers, progress);
         client::answer_to_transfer(channel, sent)
     }
 
     fn send_images(&self, peer: &Peer, progress: &Progress) -> Result<Received> {
-        let mut channel = client::open(&peer.address, &peer.token)?;
+        let mut channel = client::open(peer)?;
         let record = self.record();
         channel.send(&Request::Images(record.spec.id.clone()))?;
         let set = canonical_set(mode_in(&record.state));
@@ -469,7 +472,7 @@ struct Connection<'a> {
 
 impl Connection<'_> {
     fn serve(supervisor: &Arc<Supervisor>, socket: std::os::fd::OwnedFd) -> Result<()> {
-        let client = Channel::over(socket)?;
+        let client = Channel::over(socket, "the client")?;
         client.wait_for_frames(None)?;
         let incoming = supervisor.record().state == UnitState::Incoming;
         let lease = if incoming { Lease::Incoming } else { Lease::Nothing };

@@ -1,0 +1,99 @@
+//! A way to a node on which a test holds back whatever comes after so many bytes.
+
+use crate::lab::TestLab;
+use serde_json::Value as Json;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+
+/// Commands whose lab is in `state` reach the node through it.
+pub(crate) struct Dam {
+    /// The lab as they see it.
+    pub(crate) state: PathBuf,
+    level: Arc<Level>,
+}
+
+/// How many more bytes may pass to the node.
+struct Level {
+    left: Mutex<u64>,
+    raised: Condvar,
+}
+
+impl Dam {
+    /// Before `node` of `lab`.
+    pub(crate) fn before(node: &str, lab: &TestLab, bytes: u64) -> Dam {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = lab.path("dam");
+        fs::create_dir_all(&state).unwrap();
+        let mut file: Json =
+            serde_json::from_slice(&fs::read(lab.state().join("lab.json")).unwrap()).unwrap();
+        let entry = &mut file["nodes"][node]["port"];
+        let behind = u16::try_from(entry.as_u64().unwrap()).unwrap();
+        *entry = port.into();
+        fs::write(state.join("lab.json"), file.to_string()).unwrap();
+
+        let level = Arc::new(Level { left: Mutex::new(bytes), raised: Condvar::new() });
+        let of_thread = level.clone();
+        // Ends with the test program.
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(node) = TcpStream::connect(("127.0.0.1", behind)) else { continue };
+                of_thread.join(client, node);
+            }
+        });
+        Dam { state, level }
+    }
+
+    /// Whether all that may pass has passed.
+    pub(crate) fn is_full(&self) -> bool {
+        *self.level.left.lock().unwrap() == 0
+    }
+}
+
+impl Drop for Dam {
+    fn drop(&mut self) {
+        *self.level.left.lock().unwrap() = u64::MAX;
+        self.level.raised.notify_all();
+    }
+}
+
+impl Level {
+    fn join(self: &Arc<Level>, client: TcpStream, node: TcpStream) {
+        let (client_again, node_again) = (client.try_clone().unwrap(), node.try_clone().unwrap());
+        let level = self.clone();
+        thread::spawn(move || pass(&client, &node, |wanted| level.take(wanted)));
+        thread::spawn(move || pass(&node_again, &client_again, |wanted| wanted));
+    }
+
+    /// Wait until some of `wanted` bytes may pass; how many.
+    fn take(&self, wanted: u64) -> u64 {
+        let left = self.left.lock().unwrap();
+        let mut left = self.raised.wait_while(left, |left| *left == 0).unwrap();
+        let taken = wanted.min(*left);
+        *left -= taken;
+        taken
+    }
+}
+
+/// Pass bytes on, as many at a time as `allowed`, until one side is gone. Then so is the other.
+fn pass(mut from: &TcpStream, mut to: &TcpStream, allowed: impl Fn(u64) -> u64) {
+    let mut buffer = [0; 16 << 10];
+    'open: while let Ok(got @ 1..) = from.read(&mut buffer) {
+        let mut rest = &buffer[..got];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(allowed(rest.len() as u64) as usize);
+            rest = later;
+            if to.write_all(now).is_err() {
+                break 'open;
+            }
+        }
+    }
+    for side in [from, to] {
+        // It may be gone already.
+        let _ = side.shutdown(Shutdown::Both);
+    }
+}

@@ -1,0 +1,9 @@
+//! The command line with two nodes on this machine, `x86` and `x86b`: units that cross between them natively and
+//! translated, nodes and clients that die in mid-transfer, bad input.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "this is test code; a failure is a panic")]
+
+mod bad_input;
+mod dam;
+mod deaths;
+mod lab;
+mod program;
