@@ -103,7 +103,7 @@ impl Subject {
 
 fn arm64() -> Target {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/runtime-aarch64");
-    let runtime = MappedFile { path: "/run/runtime".into(), elf: std::fs::read(path).unwrap() };
+    let runtime = MappedFile::open(&path, "/run/runtime".into()).unwrap();
     Target::Host(HostLayout { machine: Host::Aarch64, runtime, objects: vec![] })
 }
 

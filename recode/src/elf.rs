@@ -1,7 +1,8 @@
 //! The little of ELF that mapping the runtime and its objects takes: loadable segments, and addresses of exported
-//! symbols (System V gABI, chapters 4 and 5; little-endian ELF64 only).
+//! symbols (System V gABI, chapters 4 and 5; little-endian ELF64 only). Only what is asked for is read: objects are large.
 
 use crate::error::{RecodeError, Result};
+use crate::image::Source;
 use tranship_abi::host::Host;
 
 /// A loadable segment. Addresses are as linked.
@@ -20,54 +21,67 @@ pub(crate) struct Segment {
 }
 
 /// An ELF file.
-pub(crate) struct Elf<'b> {
-    path: &'b str,
-    bytes: &'b [u8],
+pub(crate) struct Elf<'f> {
+    path: &'f str,
+    file: &'f dyn Source,
+    header: Record<'f>,
+}
+
+/// A header, table entry or symbol in an ELF file.
+struct Record<'f> {
+    path: &'f str,
+    bytes: Vec<u8>,
 }
 
 const PT_LOAD: u32 = 1;
 const SHT_SYMTAB: u32 = 2;
 const SHT_DYNSYM: u32 = 11;
 const SHN_UNDEF: u16 = 0;
-const HEADER_BYTES: usize = 64;
+const HEADER_BYTES: u64 = 64;
 const PROGRAM_HEADER_BYTES: usize = 56;
 const SECTION_HEADER_BYTES: usize = 64;
 const SYMBOL_BYTES: usize = 24;
 
-impl<'b> Elf<'b> {
-    /// The ELF64 file in `bytes`; `path` is what errors call it.
-    pub(crate) fn new(path: &'b str, bytes: &'b [u8]) -> Result<Elf<'b>> {
-        let elf = Elf { path, bytes };
-        let ident = bytes.first_chunk::<6>();
-        if ident != Some(&[0x7f, b'E', b'L', b'F', 2, 1]) || bytes.len() < HEADER_BYTES {
+impl<'f> Elf<'f> {
+    /// The ELF64 file `file`; `path` is what errors call it.
+    pub(crate) fn new(path: &'f str, file: &'f dyn Source) -> Result<Elf<'f>> {
+        let mut elf = Elf { path, file, header: Record { path, bytes: vec![] } };
+        elf.header.bytes = elf.file_range(0, file.length().min(HEADER_BYTES))?;
+        let ident = elf.header.bytes.first_chunk::<6>();
+        if ident != Some(&[0x7f, b'E', b'L', b'F', 2, 1]) || file.length() < HEADER_BYTES {
             return Err(elf.bad("is no little-endian ELF64 file"));
         }
         Ok(elf)
     }
 
     /// The same, for a known machine.
-    pub(crate) fn of(machine: Host, path: &'b str, bytes: &'b [u8]) -> Result<Elf<'b>> {
-        let elf = Elf::new(path, bytes)?;
-        let found = u32::from(elf.u16(18)?);
+    pub(crate) fn of(machine: Host, path: &'f str, file: &'f dyn Source) -> Result<Elf<'f>> {
+        let elf = Elf::new(path, file)?;
+        let found = u32::from(elf.header.u16(18)?);
         if found != machine.machine_id() {
             return Err(elf.bad(format!("is for ELF machine {found}, not for {}", machine.name())));
         }
         Ok(elf)
     }
 
+    /// Its length in bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.file.length()
+    }
+
     /// An error about this file.
     pub(crate) fn bad(&self, what: impl Into<String>) -> RecodeError {
-        RecodeError::Elf { path: self.path.to_owned(), what: what.into() }
+        bad(self.path, what)
     }
 
     /// Loadable segments, by rising address, not overlapping.
     pub(crate) fn segments(&self) -> Result<Vec<Segment>> {
-        let at = self.u64(32)?;
+        let header = &self.header;
+        let table = self.table(header.u64(32)?, header.u16(54)?, header.u16(56)?, PROGRAM_HEADER_BYTES)?;
         let mut segments = Vec::new();
-        for header in self.table(at, self.u16(54)?, self.u16(56)?, PROGRAM_HEADER_BYTES)? {
-            let header = Elf { path: self.path, bytes: header };
-            if header.u32(0)? == PT_LOAD {
-                segments.push(self.segment(&header)?);
+        for entry in table {
+            if entry.u32(0)? == PT_LOAD {
+                segments.push(self.segment(&entry)?);
             }
         }
         let end = |s: &Segment| s.address.checked_add(s.memory_bytes);
@@ -78,28 +92,31 @@ impl<'b> Elf<'b> {
         Ok(segments)
     }
 
-    fn segment(&self, header: &Elf) -> Result<Segment> {
-        let flags = header.u32(4)?;
+    fn segment(&self, entry: &Record) -> Result<Segment> {
+        let flags = entry.u32(4)?;
         let segment = Segment {
-            offset: header.u64(8)?,
-            address: header.u64(16)?,
-            file_bytes: header.u64(32)?,
-            memory_bytes: header.u64(40)?,
+            offset: entry.u64(8)?,
+            address: entry.u64(16)?,
+            file_bytes: entry.u64(32)?,
+            memory_bytes: entry.u64(40)?,
             // PF_X, PF_W, PF_R are 1, 2, 4; PROT_READ, PROT_WRITE, PROT_EXEC the other way round.
             protection: flags >> 2 & 1 | flags & 2 | (flags & 1) << 2,
         };
         let in_file = segment.offset.checked_add(segment.file_bytes);
-        let sound = in_file.is_some_and(|end| end <= self.bytes.len() as u64)
+        let sound = in_file.is_some_and(|end| end <= self.length())
             && segment.file_bytes <= segment.memory_bytes
             && segment.address.checked_add(segment.memory_bytes).is_some_and(|end| end < 1 << 47);
         if sound { Ok(segment) } else { Err(self.bad("has a segment that is not in the file")) }
     }
 
-    /// The file's bytes of a range that a segment names.
-    pub(crate) fn file_range(&self, offset: u64, bytes: u64) -> Result<&'b [u8]> {
-        let range = usize::try_from(offset).ok().zip(usize::try_from(bytes).ok());
-        let range = range.and_then(|(at, bytes)| self.bytes.get(at..at.checked_add(bytes)?));
-        range.ok_or_else(|| self.bad("ends early"))
+    /// The file's bytes of a range that one of its headers names.
+    pub(crate) fn file_range(&self, offset: u64, bytes: u64) -> Result<Vec<u8>> {
+        if offset.checked_add(bytes).is_none_or(|end| end > self.length()) {
+            return Err(self.bad("ends early"));
+        }
+        let mut read = vec![0; bytes as usize];
+        self.file.read_at(offset, &mut read).map_err(|why| self.bad(format!("cannot be read: {why}")))?;
+        Ok(read)
     }
 
     /// Address, as linked, of an exported symbol.
@@ -110,9 +127,9 @@ impl<'b> Elf<'b> {
     }
 
     /// Names and addresses of all symbols that are defined here.
-    pub(crate) fn symbols(&self) -> Result<Vec<(&'b [u8], u64)>> {
-        let sections = self.table(self.u64(40)?, self.u16(58)?, self.u16(60)?, SECTION_HEADER_BYTES)?;
-        let sections: Vec<Elf> = sections.map(|bytes| Elf { path: self.path, bytes }).collect();
+    pub(crate) fn symbols(&self) -> Result<Vec<(Vec<u8>, u64)>> {
+        let header = &self.header;
+        let sections = self.table(header.u64(40)?, header.u16(58)?, header.u16(60)?, SECTION_HEADER_BYTES)?;
         let mut symbols = Vec::new();
         for section in &sections {
             if ![SHT_DYNSYM, SHT_SYMTAB].contains(&section.u32(4)?) {
@@ -121,30 +138,37 @@ impl<'b> Elf<'b> {
             let names =
                 sections.get(section.u32(40)? as usize).ok_or_else(|| self.bad("lacks symbol names"))?;
             let names = self.file_range(names.u64(24)?, names.u64(32)?)?;
-            for symbol in self.file_range(section.u64(24)?, section.u64(32)?)?.chunks_exact(SYMBOL_BYTES) {
-                let symbol = Elf { path: self.path, bytes: symbol };
+            for symbol in self.records(section.u64(24)?, section.u64(32)?, SYMBOL_BYTES)? {
                 if symbol.u16(6)? != SHN_UNDEF {
                     let name = names.get(symbol.u32(0)? as usize..).unwrap_or_default();
                     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-                    symbols.push((name, symbol.u64(8)?));
+                    symbols.push((name.to_vec(), symbol.u64(8)?));
                 }
             }
         }
         Ok(symbols)
     }
 
-    fn table(&self, at: u64, size: u16, count: u16, least: usize) -> Result<std::slice::ChunksExact<'b, u8>> {
+    fn table(&self, at: u64, size: u16, count: u16, least: usize) -> Result<Vec<Record<'f>>> {
         let size = usize::from(size);
         if size < least && count > 0 {
             return Err(self.bad("has headers that are too short"));
         }
-        let bytes = self.file_range(at, size as u64 * u64::from(count))?;
-        Ok(bytes.chunks_exact(size.max(1)))
+        self.records(at, size as u64 * u64::from(count), size.max(1))
     }
 
+    /// `bytes` bytes at `at`, in records of `size` bytes each.
+    fn records(&self, at: u64, bytes: u64, size: usize) -> Result<Vec<Record<'f>>> {
+        let bytes = self.file_range(at, bytes)?;
+        let record = |bytes: &[u8]| Record { path: self.path, bytes: bytes.to_vec() };
+        Ok(bytes.chunks_exact(size).map(record).collect())
+    }
+}
+
+impl Record<'_> {
     fn array<const N: usize>(&self, offset: usize) -> Result<[u8; N]> {
         let bytes = self.bytes.get(offset..).and_then(|bytes| bytes.first_chunk::<N>());
-        bytes.copied().ok_or_else(|| self.bad("ends early"))
+        bytes.copied().ok_or_else(|| bad(self.path, "ends early"))
     }
 
     fn u16(&self, offset: usize) -> Result<u16> {
@@ -158,4 +182,8 @@ impl<'b> Elf<'b> {
     fn u64(&self, offset: usize) -> Result<u64> {
         Ok(u64::from_le_bytes(self.array(offset)?))
     }
+}
+
+fn bad(path: &str, what: impl Into<String>) -> RecodeError {
+    RecodeError::Elf { path: path.to_owned(), what: what.into() }
 }

@@ -4,8 +4,10 @@ use crate::elf::{Elf, Segment};
 use crate::error::{RecodeError, Result};
 use crate::memory::{NewPages, PAGE};
 use crate::proto::vma::Vma_entry;
+use crate::set::FileSource;
 use crate::vma::{self, Mapping, protection, status};
 use std::ops::Range;
+use std::path::Path;
 use tranship_abi::block;
 use tranship_abi::host::Host;
 
@@ -31,8 +33,15 @@ pub struct HostLayout {
 pub struct MappedFile {
     /// Its path, as it is seen on the node by the restored process's mount namespace.
     pub path: String,
-    /// Its contents, an ELF file for the host.
-    pub elf: Vec<u8>,
+    /// The file itself, an ELF file for the host.
+    pub elf: FileSource,
+}
+
+impl MappedFile {
+    /// The file `file`, which is `path` to the restored process.
+    pub fn open(file: &Path, path: String) -> Result<MappedFile> {
+        Ok(MappedFile { path, elf: FileSource::open(file)? })
+    }
 }
 
 /// The translated object of a guest file.
@@ -45,8 +54,9 @@ pub struct GuestObject {
     pub object: MappedFile,
 }
 
-/// The address at which the first byte of the ELF file in `elf` is linked: 0 for a position-independent one.
-pub fn link_base(path: &str, elf: &[u8]) -> Result<u64> {
+/// The address at which the first byte of the ELF file `elf`, called `path` in errors, is linked: 0 for a
+/// position-independent one.
+pub fn link_base(path: &str, elf: &FileSource) -> Result<u64> {
     let elf = Elf::new(path, elf)?;
     let segments = elf.segments()?;
     let first = segments.iter().find(|segment| segment.offset < PAGE);
@@ -137,7 +147,7 @@ fn map_segment(
     if segment.memory_bytes > segment.file_bytes && segment.file_bytes > 0 && tail != 0 {
         // In the page where the file's part ends, zeros follow.
         let contents = elf.file_range((segment.offset + segment.file_bytes).wrapping_sub(tail), tail)?;
-        pages.write(file_end - tail, contents);
+        pages.write(file_end - tail, &contents);
     }
     Ok(())
 }

@@ -94,7 +94,8 @@ impl<'l> Parts<'l> {
     fn new(layout: &'l HostLayout, files: &mut Files) -> Result<Parts<'l>> {
         let mut add = |file: &'l layout::MappedFile| {
             let elf = Elf::of(layout.machine, &file.path, &file.elf)?;
-            Ok((elf, files.add(&file.path, file.elf.len() as u64)))
+            let id = files.add(&file.path, elf.length());
+            Ok((elf, id))
         };
         let (runtime, runtime_id) = add(&layout.runtime)?;
         let resume = runtime.symbol(RESUME)?;

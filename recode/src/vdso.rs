@@ -64,11 +64,11 @@ fn unknown(pid: u32, what: &str) -> RecodeError {
 }
 
 fn stubs(image: &[u8], pid: u32) -> Result<Vec<Stub>> {
-    let elf = Elf::of(Host::X86_64, "[vdso]", image)?;
+    let elf = Elf::of(Host::X86_64, "[vdso]", &image)?;
     let first = elf.segments()?.first().map_or(0, |segment| segment.address);
     let mut stubs: Vec<Stub> = Vec::new();
     for (symbol, address) in elf.symbols()? {
-        let symbol = String::from_utf8_lossy(symbol);
+        let symbol = String::from_utf8_lossy(&symbol);
         let name = symbol.strip_prefix("__vdso_").unwrap_or(&symbol);
         let at = usize::try_from(address.wrapping_sub(first)).unwrap_or(usize::MAX);
         if name.is_empty() || name == "LINUX_2.6" || stubs.iter().any(|stub| stub.at == at) {

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tranship_lab::companions;
 use tranship_node::Isa;
-use tranship_recode::{GuestObject, HostLayout, MappedFile, RecodeError, Target, link_base, recode};
+use tranship_recode::{
+    FileSource, GuestObject, HostLayout, MappedFile, RecodeError, Target, link_base, recode,
+};
 
 /// Recode a CRIU image set: to its canonical form, or for a machine that is to run it translated.
 #[derive(Args, Debug)]
@@ -71,7 +73,7 @@ impl Recode {
 fn guest_object(pair: &str) -> Result<GuestObject> {
     let (program, object) =
         pair.split_once('=').ok_or_else(|| CliError::Recode(format!("{pair:?} is not PROGRAM=OBJECT")))?;
-    let elf = read(Path::new(program))?;
+    let elf = FileSource::open(Path::new(program)).map_err(failed)?;
     let guest_base = link_base(program, &elf).map_err(failed)?;
     Ok(GuestObject { guest_path: program.to_owned(), guest_base, object: mapped(Path::new(object))? })
 }
@@ -79,11 +81,7 @@ fn guest_object(pair: &str) -> Result<GuestObject> {
 fn mapped(path: &Path) -> Result<MappedFile> {
     let absolute =
         path.canonicalize().map_err(|why| CliError::io(format!("finding {}", path.display()), why))?;
-    Ok(MappedFile { path: absolute.display().to_string(), elf: read(path)? })
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|why| CliError::io(format!("reading {}", path.display()), why))
+    MappedFile::open(path, absolute.display().to_string()).map_err(failed)
 }
 
 fn failed(error: RecodeError) -> CliError {

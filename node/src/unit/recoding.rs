@@ -6,9 +6,10 @@ use super::process::{present_objects, present_runtime};
 use crate::error::{NodeError, Result};
 use crate::protocol::{GuestProgram, Translation};
 use crate::record::Isa;
-use std::fs;
 use std::path::{Path, PathBuf};
-use tranship_recode::{GuestObject, HostLayout, MappedFile, RecodeError, Target, link_base, recode};
+use tranship_recode::{
+    FileSource, GuestObject, HostLayout, MappedFile, RecodeError, Target, link_base, recode,
+};
 
 /// From `images/dump` to `images/canonical`.
 pub fn to_canonical(unit: &UnitDir) -> Result<()> {
@@ -33,7 +34,7 @@ fn layout(unit: &UnitDir, programs: &[GuestProgram]) -> Result<HostLayout> {
 
 fn guest_object(unit: &UnitDir, program: &GuestProgram) -> Result<GuestObject> {
     let guest_path = unit.root().join(program.path.trim_start_matches('/'));
-    let elf = fs::read(&guest_path).map_err(NodeError::at("reading", &guest_path))?;
+    let elf = FileSource::open(&guest_path).map_err(failure)?;
     let guest_path = guest_path.display().to_string();
     let guest_base = link_base(&guest_path, &elf).map_err(failure)?;
     let paths = present_objects(std::slice::from_ref(&program.object))?;
@@ -42,8 +43,7 @@ fn guest_object(unit: &UnitDir, program: &GuestProgram) -> Result<GuestObject> {
 }
 
 fn mapped(path: &Path) -> Result<MappedFile> {
-    let elf = fs::read(path).map_err(NodeError::at("reading", path))?;
-    Ok(MappedFile { path: path.display().to_string(), elf })
+    MappedFile::open(path, path.display().to_string()).map_err(failure)
 }
 
 fn failure(error: RecodeError) -> NodeError {

@@ -16,9 +16,12 @@ use tranship_recode::{HostLayout, MappedFile, Target};
 pub(crate) fn this_host() -> Target {
     let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/runtime-x86_64").canonicalize();
     let runtime = runtime.expect("`make blobs` builds the runtime");
-    let elf = std::fs::read(&runtime).unwrap();
     let path = runtime.to_str().unwrap().to_owned();
-    Target::Host(HostLayout { machine: Host::X86_64, runtime: MappedFile { path, elf }, objects: vec![] })
+    Target::Host(HostLayout {
+        machine: Host::X86_64,
+        runtime: MappedFile::open(&runtime, path).unwrap(),
+        objects: vec![],
+    })
 }
 
 /// A translated process, seen from outside.

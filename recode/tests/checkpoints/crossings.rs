@@ -16,9 +16,12 @@ pub(crate) fn parking_host(scratch: &Scratch) -> Target {
     let phase_at = format!("-DPHASE={}", offset_of!(ThreadBlock, phase));
     let parked = format!("-DPARKED={}", phase::PARKED);
     let runtime = compile(scratch, "park.S", &["-shared", "-nostdlib", &phase_at, &parked]);
-    let elf = std::fs::read(&runtime).unwrap();
     let path = runtime.to_str().unwrap().to_owned();
-    Target::Host(HostLayout { machine: Host::X86_64, runtime: MappedFile { path, elf }, objects: vec![] })
+    Target::Host(HostLayout {
+        machine: Host::X86_64,
+        runtime: MappedFile::open(&runtime, path).unwrap(),
+        objects: vec![],
+    })
 }
 
 /// Move `program` to the host and home again. Returns the canonical images at its departure and its arrival.

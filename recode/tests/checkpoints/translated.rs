@@ -95,7 +95,7 @@ fn a_set_for_arm64_is_arm64s() {
     criu.dump(program.pid, &home);
     std::mem::forget(program);
     let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/runtime-aarch64");
-    let runtime = MappedFile { path: "/run/runtime".into(), elf: std::fs::read(runtime).unwrap() };
+    let runtime = MappedFile::open(&runtime, "/run/runtime".into()).unwrap();
     let layout = HostLayout { machine: Host::Aarch64, runtime, objects: vec![] };
     recode(&home, &host, &Target::Host(layout)).unwrap();
     let summary = inspect(&host).unwrap();
