@@ -27,7 +27,7 @@ demo: build ## two Debian programs cross from x86-64 to arm64 and back in mid-ru
 bench-translate: build ## compare translated programs with native and qemu-user; writes docs/bench-translate.md
 	target/release/tranship-bench --output docs/bench-translate.md
 
-bench-recode: setup blobs nodes ## measure what recoding a checkpoint costs; writes docs/bench-recode.md
+bench-recode: setup blobs ## measure what recoding a checkpoint costs; writes docs/bench-recode.md
 	cargo bench -q -p tranship-recode --bench cost -- --output docs/bench-recode.md
 
 fmt: ## format all Rust sources
