@@ -3,7 +3,7 @@
 
 use crate::dam::Dam;
 use crate::lab::{TestLab, descendants, kill, wait_for};
-use crate::program::{c_root, undisturbed};
+use crate::program::{busybox_root, c_root, compile_busybox, undisturbed};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Child;
@@ -123,7 +123,7 @@ impl Journey {
 
     /// It can still move, and ends as it would have.
     fn arrive(&self) {
-        self.lab.migrate(UNIT, "x86b");
+        self.lab.migrate(UNIT, "x86b", false);
         self.lab.ok(&["signal", UNIT, "10"]);
         let output = self.lab.finish(UNIT);
         let rounds = output.split(' ').next().unwrap();
@@ -170,4 +170,29 @@ fn a_unit_outlives_the_death_of_the_client_that_moves_it() {
         journey.expect_untouched(moment);
     }
     journey.arrive();
+}
+
+/// Abroad the unit is parked for its checkpoint, besides being frozen; it has to be let go again.
+#[test]
+fn a_translated_unit_outlives_the_death_of_its_home() {
+    let lab = TestLab::up("home_dies");
+    let root = busybox_root(&lab, 1);
+    compile_busybox(&lab);
+    let awk =
+        "BEGIN { for (i = 0; i < 200000; i++) a[i] = i; for (; i < 20000000; i++) a[i % 200000] += i / 7;
+        for (i = 0; i < 200000; i++) s += a[i]; printf \"%.3f\\n\", s }";
+    let program = ["/bin/busybox", "awk", awk];
+    lab.start("abroad", &root, &["--translated"], &program);
+    wait_for("its memory", || (lab.status("x86", "abroad")?["resident"].as_u64()? > 16 << 20).then_some(()));
+    let dam = Dam::before("x86b", &lab, 8 << 20);
+    let client = lab.spawn(&["--state", dam.state.to_str().unwrap(), "migrate", "abroad", "--to", "x86b"]);
+    wait_for("the checkpoint to be on its way", || dam.is_full().then_some(()));
+    assert_eq!(lab.status("x86", "abroad").unwrap()["state"], "frozen");
+    lab.kill_node("x86b");
+    let output = client.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    wait_for("the original to go on", || (lab.runs("x86", "abroad")? == "translated").then_some(()));
+    lab.ok(&["lab", "up", "--nodes", "x86b"]);
+    lab.migrate("abroad", "x86b", false);
+    assert_eq!(lab.finish("abroad"), undisturbed(&root, &program));
 }

@@ -85,9 +85,10 @@ impl TestLab {
         self.ok(&[&line, options, &["--"], program].concat());
     }
 
-    /// Move a unit.
-    pub(crate) fn migrate(&self, unit: &str, to: &str) -> Json {
-        self.json(&["migrate", unit, "--to", to])
+    /// Move a unit; where it could run natively too, `translated` says how it goes on.
+    pub(crate) fn migrate(&self, unit: &str, to: &str, translated: bool) -> Json {
+        let options: &[&str] = if translated { &["--translated"] } else { &[] };
+        self.json(&[&["migrate", unit, "--to", to], options].concat())
     }
 
     /// Wait for a unit's good end; returns its whole output.
@@ -118,6 +119,16 @@ impl TestLab {
     /// End a node, as a power failure would.
     pub(crate) fn kill_node(&self, node: &str) {
         kill(self.node_pid(node));
+    }
+
+    /// The process that a node calls `inside`.
+    pub(crate) fn outside(&self, node: &str, inside: u64) -> u32 {
+        let own_id = |pid: u32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+            ids.split_whitespace().nth(1)?.parse::<u64>().ok()
+        };
+        descendants(self.node_pid(node)).into_iter().find(|pid| own_id(*pid) == Some(inside)).unwrap()
     }
 }
 

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is test code; a failure is a panic")]
 
 mod bad_input;
+mod crossings;
 mod dam;
 mod deaths;
+mod homecoming;
 mod lab;
 mod program;

@@ -1,12 +1,28 @@
 //! Programs that units run: Debian's own busybox, unmodified, and C programs of the tests' own.
 
 use crate::lab::TestLab;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Once;
 
 /// Debian's, from the package busybox-static.
 pub(crate) const BUSYBOX: &str = "/bin/busybox";
+
+/// A root directory with busybox and a large file in it.
+pub(crate) fn busybox_root(lab: &TestLab, megabytes: u64) -> PathBuf {
+    let root = lab.path("root");
+    fs::create_dir_all(root.join("bin")).unwrap();
+    fs::copy(BUSYBOX, root.join("bin/busybox")).unwrap();
+    let mut file = BufWriter::new(File::create(root.join("file")).unwrap());
+    // No two blocks are the same.
+    for block in 0..megabytes << 14 {
+        file.write_all(&(block.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes().repeat(8)).unwrap();
+    }
+    file.flush().unwrap();
+    root
+}
 
 /// A root directory with a program of `tests/programs` in it, statically linked.
 pub(crate) fn c_root(lab: &TestLab, source: &str) -> PathBuf {
@@ -17,6 +33,12 @@ pub(crate) fn c_root(lab: &TestLab, source: &str) -> PathBuf {
     let status = Command::new("gcc").args(["-O1", "-w", "-static", "-o"]).arg(binary).arg(source).status();
     assert!(status.unwrap().success());
     root
+}
+
+/// Have busybox's translated object in the cache of the command line, where every migration looks for it.
+pub(crate) fn compile_busybox(lab: &TestLab) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| drop(lab.ok(&["compile", BUSYBOX, "--host", "x86_64"])));
 }
 
 /// What a program prints when this machine runs it in that root without us.
