@@ -13,6 +13,14 @@ the differential tests. An instruction that is not here is *absent*: it stops wi
 
 This page is made from the instructions' blocks in `isa/src/x86_64/insn/`:
 `TRANSHIP_BLESS=1 cargo test -p tranship-isa --test support_table`.
+
+Compiled code differs from the interpreter, which is as the tables say, in this:
+
+- SSE exceptions that MXCSR does not mask only raise their flag.
+- Of two NaNs, a sum or product of floats may yield either.
+- What nothing depends on may be left out: a load with its fault, a float operation with the flags it raises in MXCSR.
+- On arm64, MXCSR's FTZ and DAZ work together only and flush before rounding, its denormal flag is raised for flushed
+  operands only, and its underflow flag also where a result is tiny before rounding only.
 ";
 
 #[test]
