@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Result;
 use std::path::{Path, PathBuf};
 
-const SOURCES: &[&str] = &["../translate/src", "../isa/src", "../abi/src"];
+const SOURCES: &[&str] = &["src", "../isa/src", "../abi/src"];
 
 fn main() -> Result<()> {
     let mut hash = Sha256::new();

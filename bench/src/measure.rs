@@ -29,13 +29,12 @@ pub(crate) fn run(mut command: Command) -> Result<Run, Error> {
     if status.success() { Ok(Run { cpu_seconds, stdout }) } else { Err(Error::Exit { status, stderr }) }
 }
 
-/// Runs a tool whose output nobody needs unless it fails; yields its CPU seconds.
-pub(crate) fn tool(command: Command) -> Result<f64, Error> {
+/// Runs a tool whose complaints nobody needs unless it fails.
+pub(crate) fn tool(command: Command) -> Result<Run, Error> {
     let name = words(&command);
     match run(command) {
-        Ok(run) => Ok(run.cpu_seconds),
         Err(Error::Exit { stderr, .. }) => Err(Error::Tool { command: name, stderr }),
-        Err(error) => Err(error),
+        other => other,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::error::{CliError, Result};
 use crate::output::{Context, Display, Measure};
-use sha2::{Digest as _, Sha256};
 use std::fs;
+use std::io::{BufWriter, ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tranship_lab::Lab;
@@ -13,9 +13,12 @@ use tranship_node::protocol::{Digest, GuestProgram, NodeInfo, Translation};
 use tranship_node::unit::process::find_program;
 use tranship_node::{Isa, NodeError, Progress, ProgressReport, UnitId, UnitSpec};
 use tranship_translate::bitcode::Bitcode;
-use tranship_translate::compile::{Host, Options, compile};
+use tranship_translate::cache::{Cache, Cached};
+use tranship_translate::compile::{Host, Options};
 use tranship_translate::discover::discover;
+use tranship_translate::dump::{self, DumpError, Stage, region};
 use tranship_translate::elf::GuestElf;
+use tranship_translate::region::Region;
 
 /// The oldest machine of an ISA that objects are made for.
 pub(crate) fn host(isa: Isa) -> std::result::Result<Host, String> {
@@ -33,6 +36,10 @@ pub(crate) struct Object {
     pub digest: Digest,
     /// The file.
     pub path: PathBuf,
+    /// Bytes in the file.
+    pub bytes: u64,
+    /// It was there before.
+    pub found: bool,
 }
 
 /// The object for guest program `elf` (called `name` in errors) on machines `isa`, from the cache or compiled now.
@@ -45,39 +52,10 @@ pub(crate) fn object(
 ) -> Result<Object> {
     let failed = |why: String| CliError::Translate { file: name.to_owned(), why };
     let host = host(isa).map_err(failed)?;
-    let directory = lab.objects();
-    fs::create_dir_all(&directory)
-        .map_err(|why| CliError::io(format!("making {}", directory.display()), why))?;
-    let path = directory.join(key(&elf, &host));
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(_) => {
-            let guest = GuestElf::parse(elf).map_err(|why| failed(why.to_string()))?;
-            let object = translate(&guest, &host, display).map_err(failed)?;
-            let next = path.with_extension(std::process::id().to_string());
-            fs::write(&next, &object)
-                .and_then(|()| fs::rename(&next, &path))
-                .map_err(|why| CliError::io(format!("writing {}", path.display()), why))?;
-            object
-        }
-    };
-    Ok(Object { digest: hex(&Sha256::digest(&bytes)), path })
-}
-
-/// Everything that an object depends on: the guest, the host, and the translator.
-fn key(elf: &[u8], host: &Host) -> String {
-    let mut hash = Sha256::new();
-    hash.update(elf);
-    hash.update(format!("{host:?} {}", env!("TRANSHIP_TRANSLATOR")));
-    hex(&hash.finalize())
-}
-
-fn translate(elf: &GuestElf, host: &Host, display: &Mutex<Display>) -> std::result::Result<Vec<u8>, String> {
-    let options = Options::default();
-    let shown = Shown(display);
-    let discovery = discover(elf);
-    let bitcode = Bitcode::lift(elf, &discovery, options.jobs, &shown);
-    compile(&bitcode, host, &options, &shown).map_err(|why| why.to_string())
+    let guest = GuestElf::parse(elf).map_err(|why| failed(why.to_string()))?;
+    let cached = Cache::new(lab.objects()).object(&guest, &host, &Options::default(), &Shown(display));
+    let Cached { path, digest, bytes, found } = cached.map_err(|why| failed(why.to_string()))?;
+    Ok(Object { digest: hex(&digest), path, bytes, found })
 }
 
 /// Bitcode of a program.
@@ -88,13 +66,55 @@ pub(crate) struct Lifted {
 
 /// Lift the program in `file`.
 pub(crate) fn lift(context: &Context, file: &Path) -> Result<Lifted> {
-    let elf = fs::read(file).map_err(|why| CliError::io(format!("reading {}", file.display()), why))?;
-    let guest = GuestElf::parse(elf);
-    let guest = guest.map_err(|why| CliError::Translate { file: file.to_owned(), why: why.to_string() })?;
+    let guest = guest(file)?;
     let display = Mutex::new(context.progress());
     let discovery = discover(&guest);
     let bitcode = Bitcode::lift(&guest, &discovery, Options::default().jobs, &Shown(&display));
     Ok(Lifted { bitcode, regions: discovery.regions.len() })
+}
+
+/// The program in `file`.
+fn guest(file: &Path) -> Result<GuestElf> {
+    let elf = fs::read(file).map_err(|why| CliError::io(format!("reading {}", file.display()), why))?;
+    GuestElf::parse(elf).map_err(|why| CliError::Translate { file: file.to_owned(), why: why.to_string() })
+}
+
+/// Write the program in `file` as it is at `stage` of a translation for `host`, or one `function` of it, to `output` or
+/// standard output.
+pub(crate) fn dump(
+    file: &Path,
+    function: Option<&str>,
+    stage: Stage,
+    host: &Host,
+    output: Option<&Path>,
+) -> Result<()> {
+    let failed = |why: String| CliError::Translate { file: file.to_owned(), why };
+    let guest = guest(file)?;
+    let discovery = discover(&guest);
+    let regions: Vec<&Region> = match function {
+        None => discovery.regions.iter().collect(),
+        Some(name) => vec![region(&discovery, name).ok_or_else(|| {
+            failed(format!(
+                "no function {name}: give a symbol of the file, or the address where one starts as 0x…"
+            ))
+        })?],
+    };
+    let mut out: Box<dyn Write> = match output {
+        None => Box::new(BufWriter::new(stdout().lock())),
+        Some(path) => {
+            let file = fs::File::create(path);
+            let file = file.map_err(|why| CliError::io(format!("writing {}", path.display()), why))?;
+            Box::new(BufWriter::new(file))
+        }
+    };
+    let options = Options::default();
+    let written = dump::dump(stage, &guest, &discovery, &regions, host, &options, &mut out)
+        .and_then(|()| out.flush().map_err(DumpError::Write));
+    match written {
+        // Whoever reads has seen enough.
+        Err(DumpError::Write(why)) if why.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(|why| failed(why.to_string())),
+    }
 }
 
 /// Passes a translation's progress on.

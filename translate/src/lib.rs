@@ -6,8 +6,12 @@
 #[cfg(feature = "llvm")]
 pub mod bitcode;
 #[cfg(feature = "llvm")]
+pub mod cache;
+#[cfg(feature = "llvm")]
 pub mod compile;
 pub mod discover;
+#[cfg(feature = "llvm")]
+pub mod dump;
 pub mod elf;
 #[cfg(feature = "llvm")]
 mod hostconv;

@@ -179,7 +179,7 @@ pub fn compile(
     options: &Options,
     progress: &dyn Progress,
 ) -> Result<Vec<u8>, CompileError> {
-    let conv = HostConv::of(host.machine).ok_or(CompileError::UnsupportedHost { machine: host.machine })?;
+    let conv = convention(host)?;
     let total = bitcode.parts.len();
     let parts = parallel::map(
         &bitcode.parts,
@@ -212,6 +212,22 @@ fn compile_part(
     let entries = entries_of(&ir.module);
     let machine = prepare(&ir, host, conv, options)?;
     Ok((emit(&machine, &ir.module, FileType::Object)?, entries))
+}
+
+/// What the code generator gets of a module in neutral form, as text.
+pub(crate) fn optimised_text(ir: &Ir<'_>, host: &Host, options: &Options) -> Result<String, CompileError> {
+    prepare(ir, host, &convention(host)?, options)?;
+    Ok(ir.module.print_to_string().to_string())
+}
+
+/// The host's assembly for a module in neutral form.
+pub(crate) fn assembly_text(ir: &Ir<'_>, host: &Host, options: &Options) -> Result<String, CompileError> {
+    let machine = prepare(ir, host, &convention(host)?, options)?;
+    Ok(String::from_utf8_lossy(&emit(&machine, &ir.module, FileType::Assembly)?).into_owned())
+}
+
+fn convention(host: &Host) -> Result<HostConv, CompileError> {
+    HostConv::of(host.machine).ok_or(CompileError::UnsupportedHost { machine: host.machine })
 }
 
 /// Stubs, header and entry table.

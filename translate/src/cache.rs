@@ -1,0 +1,141 @@
+//! Objects kept by what they are made from: the guest file, the host, how to compile, and the translator itself.
+//!
+//! ```text
+//! DIRECTORY/KEY             the SHA-256 of an object, in hexadecimal
+//! DIRECTORY/SHA256.object   that object
+//! ```
+//!
+//! Files appear whole, under their names, by rename; so any number of processes can use a directory at once. An object
+//! whose contents have another digest than its name is made anew.
+
+use crate::Progress;
+use crate::bitcode::Bitcode;
+use crate::compile::{CompileError, Host, Options, compile};
+use crate::discover::discover;
+use crate::elf::GuestElf;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory of objects.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    directory: PathBuf,
+}
+
+/// An object in a cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cached {
+    /// Its file.
+    pub path: PathBuf,
+    /// SHA-256 of the file.
+    pub digest: [u8; 32],
+    /// Bytes in the file.
+    pub bytes: u64,
+    /// It was there before.
+    pub found: bool,
+}
+
+/// Why there is no object.
+#[derive(Debug)]
+pub enum CacheError {
+    /// It cannot be compiled.
+    Compile(CompileError),
+    /// The cache's directory cannot be used.
+    Io {
+        /// What was being read or written.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl std::fmt::Display for CacheError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CacheError::Compile(error) => error.fmt(f),
+            CacheError::Io { path, source } => write!(f, "cache of objects: {}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for CacheError {}
+
+impl Cache {
+    /// The cache in `directory`, which is made when it is needed.
+    pub fn new(directory: impl Into<PathBuf>) -> Cache {
+        Cache { directory: directory.into() }
+    }
+
+    /// The object for `elf` on `host`: as it is in the cache, or compiled now and kept.
+    pub fn object(
+        &self,
+        elf: &GuestElf,
+        host: &Host,
+        options: &Options,
+        progress: &dyn Progress,
+    ) -> Result<Cached, CacheError> {
+        let key = self.directory.join(hex(&key(elf, host, options)));
+        if let Some(found) = self.find(&key) {
+            return Ok(found);
+        }
+        let bitcode = Bitcode::lift(elf, &discover(elf), options.jobs, progress);
+        let object = compile(&bitcode, host, options, progress).map_err(CacheError::Compile)?;
+        self.keep(&key, &object)
+    }
+
+    /// What `key` leads to, if that is whole.
+    fn find(&self, key: &Path) -> Option<Cached> {
+        let name = fs::read_to_string(key).ok()?;
+        let path = self.object_path(&name);
+        let object = fs::read(&path).ok()?;
+        let digest: [u8; 32] = Sha256::digest(&object).into();
+        (hex(&digest) == name).then_some(Cached { path, digest, bytes: object.len() as u64, found: true })
+    }
+
+    fn keep(&self, key: &Path, object: &[u8]) -> Result<Cached, CacheError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| CacheError::Io { path, source }
+        };
+        fs::create_dir_all(&self.directory).map_err(failed(&self.directory))?;
+        let digest: [u8; 32] = Sha256::digest(object).into();
+        let path = self.object_path(&hex(&digest));
+        write_whole(&path, object).map_err(failed(&path))?;
+        write_whole(key, hex(&digest).as_bytes()).map_err(failed(key))?;
+        Ok(Cached { path, digest, bytes: object.len() as u64, found: false })
+    }
+
+    fn object_path(&self, digest: &str) -> PathBuf {
+        self.directory.join(format!("{digest}.object"))
+    }
+}
+
+/// Everything that an object depends on.
+fn key(elf: &GuestElf, host: &Host, options: &Options) -> [u8; 32] {
+    let (major, minor, patch) = inkwell::support::get_llvm_version();
+    let translator = env!("TRANSHIP_TRANSLATOR");
+    let Host { machine, cpu, features } = host;
+    let passes = &options.passes;
+    let rest = format!("{machine} {cpu} {features}\n{passes}\n{translator} LLVM {major}.{minor}.{patch}");
+    Sha256::new().chain_update(elf.digest).chain_update(rest).finalize().into()
+}
+
+/// Have a file at `path` that is never seen in part.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let next = path.with_extension(format!("{}-{number}", std::process::id()));
+    let written = fs::write(&next, bytes).and_then(|()| fs::rename(&next, path));
+    if written.is_err() {
+        // Nothing else to do about it: the first error is the one that counts.
+        let _ = fs::remove_file(&next);
+    }
+    written
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
