@@ -45,3 +45,25 @@ pub fn environment(home: Isa) -> Vec<String> {
         Host::Aarch64 | Host::Riscv64 => vec![],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// What glibc's loader says of itself in environment `settings`: the line about `what`.
+    fn diagnosis(settings: &[String], what: &str) -> String {
+        let loader = "/lib64/ld-linux-x86-64.so.2";
+        let settings = settings.iter().map(|setting| setting.split_once('=').unwrap());
+        let output = Command::new(loader).arg("--list-diagnostics").env_clear().envs(settings).output();
+        let text = String::from_utf8(output.unwrap().stdout).unwrap();
+        text.lines().find(|line| line.starts_with(what)).unwrap().to_owned()
+    }
+
+    #[test]
+    fn no_library_variant_above_the_baseline_is_chosen() {
+        let variants = "dl_hwcaps_subdirs_active=";
+        let settings = environment(Isa(Host::X86_64));
+        assert_eq!(diagnosis(&settings, variants), format!("{variants}0x0"));
+    }
+}
