@@ -57,7 +57,7 @@ impl Follower<'_> {
                 return Ok(Some(status));
             } else if chunk.lost {
                 return Err(NodeError::Lost { unit: self.unit.clone() }.into());
-            } else if bytes.is_empty() && !follow {
+            } else if !follow && !chunk.more {
                 return Ok(None);
             } else if bytes.is_empty() {
                 // A node that is being started again is worth a moment.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is test code; a failure is a panic")]
 
 mod bad_input;
+mod belongings;
 mod crossings;
 mod dam;
 mod deaths;

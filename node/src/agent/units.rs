@@ -180,7 +180,9 @@ pub(super) fn output(id: &UnitId, from: [u64; 2]) -> Result<(OutputChunk, Vec<u8
         bytes.append(&mut read_log(&directory, Output::Stderr, from[1])?);
         let is_last = record.state.is_final() && bytes.is_empty();
         if !bytes.is_empty() || is_last || Instant::now() > deadline {
-            let mut chunk = OutputChunk { stdout, moved: None, ended: None, lost: false };
+            let is_full = stdout == OUTPUT_CHUNK || bytes.len() as u64 == stdout + OUTPUT_CHUNK;
+            let more = is_full || record.state.is_final() && !is_last;
+            let mut chunk = OutputChunk { stdout, moved: None, ended: None, lost: false, more };
             match record.state {
                 UnitState::Exited { status } if is_last => chunk.ended = Some(status),
                 UnitState::Moved { to } if is_last => chunk.moved = Some(to),

@@ -194,6 +194,8 @@ pub struct OutputChunk {
     pub ended: Option<ExitStatus>,
     /// The unit is lost.
     pub lost: bool,
+    /// There is more to be had without waiting: output, or what has become of the unit.
+    pub more: bool,
 }
 
 /// How a unit is to run.
