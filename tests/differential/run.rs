@@ -1,9 +1,9 @@
 //! A run of cases in random states on the CPU and other executors, and what it found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tranship_tests::differential::{
-    Case, Difference, Executor, Hidden, NativeCpu, Outcome, Random, State, cases, differences, random_state,
-    text,
+    Case, Difference, Executor, Hidden, Interpreter, NativeCpu, Outcome, Random, State, cases, differences,
+    random_state, text,
 };
 
 /// How much a run does.
@@ -35,7 +35,7 @@ pub(crate) fn only() -> Option<String> {
 }
 
 /// Put random states of every case through the CPU and all `executors`; of some extensions' cases if `only`
-/// names them.
+/// names them. What the CPU does not have is judged by the interpreter.
 pub(crate) fn compare_cases(
     seed: u64,
     only: Option<String>,
@@ -46,7 +46,6 @@ pub(crate) fn compare_cases(
     let mut random = Random::new(seed);
     let mut native = NativeCpu::new();
     let mut cases = cases(&mut random, size.variations);
-    cases.retain(|case| native.has(&case.insn));
     if let Some(only) = &only {
         cases.retain(|case| only.split(',').any(|name| name == case.extension));
     }
@@ -60,9 +59,12 @@ pub(crate) fn compare_cases(
         for _ in 0..size.states {
             random_state(&mut random, &[case.insn], &mut before);
             executors.iter().for_each(|executor| executor.adapt(&mut before));
-            run.compare_one(case, &before, &mut native, executors);
+            let oracle: &mut dyn Executor =
+                if native.has(&case.insn) { &mut native } else { &mut Interpreter };
+            run.compare_one(case, &before, oracle, executors);
         }
     }
+    run.tested = cases.iter().map(name).collect();
     run.enough = if only.is_some() { 1 } else { size.enough };
     run
 }
@@ -76,6 +78,9 @@ pub(crate) struct Run {
     enough: u64,
     /// What was not compared: reasons and how often.
     hidden: BTreeMap<&'static str, u64>,
+    /// Mnemonics that there were cases of, and those of them of which results were compared.
+    tested: BTreeSet<String>,
+    compared: BTreeSet<String>,
     /// First failure of each mnemonic, and how many there are.
     pub(crate) failures: BTreeMap<String, (u64, String)>,
 }
@@ -85,11 +90,11 @@ impl Run {
         &mut self,
         case: &Case,
         before: &State,
-        native: &mut NativeCpu,
+        oracle: &mut dyn Executor,
         executors: &mut [&mut dyn Executor],
     ) {
         let mut expected = before.clone();
-        let expected_outcome = native.run(&mut expected, &case.code);
+        let expected_outcome = oracle.run(&mut expected, &case.code);
         self.states += 1;
         self.completed += u64::from(expected_outcome == Outcome::Completed);
         for executor in executors {
@@ -104,7 +109,8 @@ impl Run {
                     let list = differences(&case.insn, before, expected, found);
                     let heading =
                         || format!("{} ({:02x?}) by {}", text(&case.insn), case.code, executor.name());
-                    self.note(&format!("{:?}", case.insn.mnemonic()), &list, before, heading);
+                    self.note(&name(case), &list, before, heading);
+                    self.compared.insert(name(case));
                 }
             }
         }
@@ -139,7 +145,15 @@ impl Run {
             self.failures.values().map(|(count, first)| format!("{count} times: {first}")).collect();
         assert!(self.failures.is_empty(), "{} differ\n{report}", self.failures.len());
         assert!(self.states >= self.enough, "too few states: {}", self.states);
+        let hidden: u64 = self.hidden.values().sum();
+        assert!(hidden * 20 <= self.states, "too little can be compared: {hidden} of {}", self.states);
+        let missed: Vec<&String> = self.tested.difference(&self.compared).collect();
+        assert!(missed.is_empty(), "no result was compared of {missed:?}");
     }
+}
+
+fn name(case: &Case) -> String {
+    format!("{:?}", case.insn.mnemonic())
 }
 
 fn registers(state: &State) -> String {

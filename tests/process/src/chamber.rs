@@ -79,7 +79,8 @@ extern "C" fn note_trap(thread: *mut ThreadBlock, trap: u32) -> u64 {
     1
 }
 
-/// Interpret the instruction at the guest PC. It is only asked for accesses that are allowed.
+/// Interpret from the instruction at the guest PC to the end of the code, as there is no entry on the way. It is only
+/// asked for accesses that are allowed.
 extern "C" fn interpret_one(thread: *mut ThreadBlock) -> u64 {
     // SAFETY: compiled code passes its own block, in which `run` has left where the code is.
     let (block, code) = unsafe {
@@ -88,12 +89,15 @@ extern "C" fn interpret_one(thread: *mut ThreadBlock) -> u64 {
         (block, std::slice::from_raw_parts(at as *const u8, len as usize))
     };
     let cpu = &mut block.state.cpu;
-    let offset = cpu.rip.wrapping_sub(block.runtime_private[CODE]) as usize;
-    let insn = decode(&code[offset..], cpu.rip).unwrap();
-    match interpret::step(cpu, &mut Memory, &insn) {
-        Step::Next => 0,
-        other => panic!("{insn:?} interpreted: {other:?}"),
+    let start = block.runtime_private[CODE];
+    while let Some(rest) = code.get(cpu.rip.wrapping_sub(start) as usize..).filter(|rest| !rest.is_empty()) {
+        let insn = decode(rest, cpu.rip).unwrap();
+        match interpret::step(cpu, &mut Memory, &insn) {
+            Step::Next | Step::Jumped => {}
+            other => panic!("{insn:?} interpreted: {other:?}"),
+        }
     }
+    0
 }
 
 /// Nothing is compiled but what was entered: whatever goes elsewhere leaves.

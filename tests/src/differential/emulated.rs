@@ -5,6 +5,7 @@ use super::{Executor, Hidden, Outcome, SANDBOX, SANDBOX_BYTES, State, approximat
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use tranship_isa::x86_64::Insn;
 use tranship_tests_process::{Ended, exchange};
 use tranship_translate::compile::Host;
@@ -33,7 +34,9 @@ impl Executor for Emulated {
 
     fn prepare(&mut self, codes: &[&[u8]]) {
         self.places = places(codes);
-        let object = std::env::temp_dir().join(format!("tranship-differential-{}", std::process::id()));
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let object = std::env::temp_dir().join(format!("tranship-differential-{}-{}", name.0, name.1));
         std::fs::write(&object, translate(codes, &Host::aarch64())).unwrap();
         let process = Command::new("qemu-aarch64-static")
             .arg(executor())
