@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
@@ -64,15 +65,24 @@ impl Drop for Dam {
 impl Level {
     fn join(self: &Arc<Level>, client: TcpStream, node: TcpStream) {
         let (client_again, node_again) = (client.try_clone().unwrap(), node.try_clone().unwrap());
-        let level = self.clone();
-        thread::spawn(move || pass(&client, &node, |wanted| level.take(wanted)));
-        thread::spawn(move || pass(&node_again, &client_again, |wanted| wanted));
+        let (level, level_again) = (self.clone(), self.clone());
+        let over = Arc::new(AtomicBool::new(false));
+        let over_again = over.clone();
+        thread::spawn(move || pass(&client, &node, |wanted| level.take(wanted, &over)));
+        // Once the node is gone nothing is held for it any more: both sockets are closed, as they would be without us.
+        thread::spawn(move || {
+            pass(&node_again, &client_again, |wanted| wanted);
+            over_again.store(true, Ordering::SeqCst);
+            drop(level_again.left.lock().unwrap());
+            level_again.raised.notify_all();
+        });
     }
 
-    /// Wait until some of `wanted` bytes may pass; how many.
-    fn take(&self, wanted: u64) -> u64 {
+    /// Wait until some of `wanted` bytes may pass, or it is over; how many.
+    fn take(&self, wanted: u64, over: &AtomicBool) -> u64 {
         let left = self.left.lock().unwrap();
-        let mut left = self.raised.wait_while(left, |left| *left == 0).unwrap();
+        let held = |left: &mut u64| *left == 0 && !over.load(Ordering::SeqCst);
+        let mut left = self.raised.wait_while(left, held).unwrap();
         let taken = wanted.min(*left);
         *left -= taken;
         taken
@@ -87,7 +97,7 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream, allowed: impl Fn(u64) -> u64) 
         while !rest.is_empty() {
             let (now, later) = rest.split_at(allowed(rest.len() as u64) as usize);
             rest = later;
-            if to.write_all(now).is_err() {
+            if now.is_empty() || to.write_all(now).is_err() {
                 break 'open;
             }
         }
