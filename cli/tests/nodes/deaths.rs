@@ -7,6 +7,8 @@ use crate::program::{busybox_root, c_root, compile_busybox, undisturbed};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Child;
+use std::thread::sleep;
+use std::time::Duration;
 
 const UNIT: &str = "ballast";
 /// Nearly all of it is memory of the program; see ballast.c.
@@ -122,8 +124,8 @@ impl Journey {
     }
 
     /// It can still move, and ends as it would have.
-    fn arrive(&self) {
-        self.lab.migrate(UNIT, "x86b", false);
+    fn arrive(&self, node: &str) {
+        self.lab.migrate(UNIT, node, false);
         self.lab.ok(&["signal", UNIT, "10"]);
         let output = self.lab.finish(UNIT);
         let rounds = output.split(' ').next().unwrap();
@@ -142,7 +144,7 @@ fn a_unit_outlives_the_death_of_the_agent_it_goes_to() {
         drop(dam);
         journey.expect_untouched(moment);
     }
-    journey.arrive();
+    journey.arrive("x86b");
 }
 
 #[test]
@@ -156,7 +158,7 @@ fn a_unit_outlives_the_death_of_the_node_it_goes_to() {
         journey.lab.ok(&["lab", "up", "--nodes", "x86b"]);
         journey.expect_untouched(moment);
     }
-    journey.arrive();
+    journey.arrive("x86b");
 }
 
 #[test]
@@ -169,7 +171,19 @@ fn a_unit_outlives_the_death_of_the_client_that_moves_it() {
         drop(dam);
         journey.expect_untouched(moment);
     }
-    journey.arrive();
+    journey.arrive("x86b");
+}
+
+/// Nobody dies, but the root of the unit takes longer than a supervisor waits for a client.
+#[test]
+fn a_unit_is_waited_for_as_long_as_its_client_lives() {
+    let journey = Journey::begin("slow");
+    let (client, dam) = journey.depart(Moment::Root);
+    sleep(Duration::from_secs(18));
+    drop(dam);
+    let output = client.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    journey.arrive("x86");
 }
 
 /// Abroad the unit is parked for its checkpoint, besides being frozen; it has to be let go again.

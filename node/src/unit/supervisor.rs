@@ -58,6 +58,8 @@ struct Supervisor {
     changed: Condvar,
     /// Requests that have not been answered yet.
     unanswered: AtomicUsize,
+    /// Connections that are open. What a unit needs may take its time to come while one is.
+    connections: AtomicUsize,
 }
 
 /// Supervise the unit `id` to its end. Returns when there is nothing left to supervise.
@@ -72,6 +74,7 @@ pub fn supervise(id: &UnitId) -> Result<()> {
         hand: Mutex::new(Hand::Empty),
         changed: Condvar::new(),
         unanswered: AtomicUsize::new(0),
+        connections: AtomicUsize::new(0),
         directory,
     });
     supervisor.listen()?;
@@ -105,9 +108,11 @@ impl Supervisor {
             for stream in listener.incoming().flatten() {
                 let supervisor = supervisor.clone();
                 thread::spawn(move || {
+                    supervisor.connections.fetch_add(1, Ordering::SeqCst);
                     if let Err(error) = Connection::serve(&supervisor, stream.into()) {
                         eprintln!("connection: {error}");
                     }
+                    supervisor.connections.fetch_sub(1, Ordering::SeqCst);
                 });
             }
         });
@@ -116,11 +121,14 @@ impl Supervisor {
 
     fn wait_until_done(&self) {
         let mut hand = self.hand();
-        let deadline = Instant::now() + IDLE;
+        let mut connected = Instant::now();
         loop {
+            if self.connections.load(Ordering::SeqCst) > 0 {
+                connected = Instant::now();
+            }
             match &*hand {
                 Hand::Done => return,
-                Hand::Empty if Instant::now() > deadline => return,
+                Hand::Empty if connected.elapsed() > IDLE => return,
                 _ => {}
             }
             let timeout = self.changed.wait_timeout(hand, Duration::from_secs(1));
