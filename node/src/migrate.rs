@@ -186,10 +186,11 @@ fn preflight(migration: &Migration<'_>) -> Result<(UnitRecord, NodeInfo)> {
 
 /// A unit that ends takes its supervisor along: that explains a connection that broke.
 fn unless_ended(migration: &Migration<'_>, error: NodeError) -> NodeError {
+    if !may_have_gone(&error) {
+        return error;
+    }
     match migration.from.status(migration.unit) {
-        Ok(UnitStatus { record, .. })
-            if may_have_gone(&error) && matches!(record.state, UnitState::Exited { .. }) =>
-        {
+        Ok(UnitStatus { record, .. }) if matches!(record.state, UnitState::Exited { .. }) => {
             let state = format!("{} on {}", record.state, migration.from.peer.name);
             let wanted = "running until it has moved".to_owned();
             NodeError::WrongState { unit: record.spec.id, state, wanted }

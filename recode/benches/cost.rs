@@ -9,14 +9,13 @@ mod abroad;
 #[path = "../tests/checkpoints/support.rs"]
 mod support;
 
-use abroad::{park_all, this_host};
+use abroad::{arm64_host, park_all, this_host};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use support::{Criu, Program, Scratch, compile};
-use tranship_abi::host::Host;
-use tranship_recode::{HostLayout, MappedFile, Report, Target, recode};
+use tranship_recode::{Report, Target, recode};
 
 /// Each recoding is done so often; the median counts.
 const ROUNDS: usize = 21;
@@ -71,8 +70,10 @@ impl Subject {
         let criu = Criu::get();
         let [home, parked] = ["home", "parked"].map(|name| self.scratch.path(name));
         criu.dump(self.program.pid, &home);
-        let mut rows =
-            vec![self.row("home → arm64", &home, &arm64()), self.row("home → x86-64", &home, &this_host())];
+        let mut rows = vec![
+            self.row("home → arm64", &home, &arm64_host()),
+            self.row("home → x86-64", &home, &this_host()),
+        ];
         let host = self.scratch.path("host");
         recode(&home, &host, &this_host()).unwrap();
         criu.restore(&host);
@@ -99,12 +100,6 @@ impl Subject {
         let (median, worst) = (times[ROUNDS / 2], times[ROUNDS - 1]);
         Row { name: self.name, direction, report: reports[0], median, worst }
     }
-}
-
-fn arm64() -> Target {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/runtime-aarch64");
-    let runtime = MappedFile::open(&path, "/run/runtime".into()).unwrap();
-    Target::Host(HostLayout { machine: Host::Aarch64, runtime, objects: vec![] })
 }
 
 fn page(rows: &[Row]) -> String {

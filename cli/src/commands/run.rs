@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
-use tranship_lab as lab;
 use tranship_node::client::Node;
 use tranship_node::{Progress, UnitId, UnitRecord, UnitSpec};
 
@@ -65,7 +64,7 @@ struct Started {
 impl Run {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
         let lab = context.lab.load()?;
-        let standby = self.standby.iter().map(|name| lab.node(name)).collect::<lab::Result<Vec<_>>>()?;
+        let standby = self.standby.iter().map(|name| Ok(lab.node(name)?)).collect::<Result<Vec<_>>>()?;
         let node = lab.node(&self.node)?;
         let spec = self.spec()?;
         let root = self.make_root(&spec)?;

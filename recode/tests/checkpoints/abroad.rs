@@ -24,6 +24,13 @@ pub(crate) fn this_host() -> Target {
     })
 }
 
+/// An arm64 host, with the runtime that `make blobs` builds.
+pub(crate) fn arm64_host() -> Target {
+    let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/runtime-aarch64");
+    let runtime = MappedFile::open(&runtime, "/run/runtime".into()).unwrap();
+    Target::Host(HostLayout { machine: Host::Aarch64, runtime, objects: vec![] })
+}
+
 /// A translated process, seen from outside.
 pub(crate) struct Translated {
     pid: u32,

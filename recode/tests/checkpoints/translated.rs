@@ -1,14 +1,14 @@
 //! The real thing on one machine: native → translated → native, again and again, with the real runtime. Without
 //! translated objects everything abroad is interpreted.
 
-use crate::abroad::{Translated, park_all, this_host};
+use crate::abroad::{Translated, arm64_host, park_all, this_host};
 use crate::support::{Criu, Program, Scratch, compile};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tranship_abi::host::Host;
 use tranship_recode::proto::pstree::Pstree_entry;
-use tranship_recode::{HostLayout, ImageSet, MappedFile, Target, inspect, recode};
+use tranship_recode::{ImageSet, Target, inspect, recode};
 
 /// A native program's way to the host and back; it works there for `abroad`. Returns instructions interpreted there.
 fn cross(criu: &Criu, scratch: &Scratch, program: &Program, round: usize, abroad: Duration) -> u64 {
@@ -94,10 +94,7 @@ fn a_set_for_arm64_is_arm64s() {
     let (home, host) = (scratch.path("home"), scratch.path("host"));
     criu.dump(program.pid, &home);
     std::mem::forget(program);
-    let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/runtime-aarch64");
-    let runtime = MappedFile::open(&runtime, "/run/runtime".into()).unwrap();
-    let layout = HostLayout { machine: Host::Aarch64, runtime, objects: vec![] };
-    recode(&home, &host, &Target::Host(layout)).unwrap();
+    recode(&home, &host, &arm64_host()).unwrap();
     let summary = inspect(&host).unwrap();
     assert_eq!((summary.machine, summary.canonical), (Host::Aarch64, false));
     assert!(summary.guest_code().iter().any(|path| path.ends_with("/counter")));
