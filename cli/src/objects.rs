@@ -4,12 +4,12 @@ use crate::error::{CliError, Result};
 use crate::output::{Context, Display, Measure};
 use std::fs;
 use std::io::{BufWriter, ErrorKind, Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use tranship_lab::Lab;
 use tranship_node::client::Node;
 use tranship_node::migrate::Conductor;
-use tranship_node::protocol::{Digest, GuestProgram, NodeInfo, Translation};
+use tranship_node::protocol::{GuestProgram, NodeInfo, Translation};
 use tranship_node::unit::process::find_program;
 use tranship_node::{Isa, NodeError, Progress, ProgressReport, UnitId, UnitSpec};
 use tranship_translate::bitcode::Bitcode;
@@ -29,19 +29,6 @@ pub(crate) fn host(isa: Isa) -> std::result::Result<Host, String> {
     }
 }
 
-/// An object in the cache.
-#[derive(Debug)]
-pub(crate) struct Object {
-    /// SHA-256 of the file.
-    pub digest: Digest,
-    /// The file.
-    pub path: PathBuf,
-    /// Bytes in the file.
-    pub bytes: u64,
-    /// It was there before.
-    pub found: bool,
-}
-
 /// The object for guest program `elf` (called `name` in errors) on machines `isa`, from the cache or compiled now.
 pub(crate) fn object(
     lab: &Lab,
@@ -49,13 +36,12 @@ pub(crate) fn object(
     elf: Vec<u8>,
     isa: Isa,
     display: &Mutex<Display>,
-) -> Result<Object> {
+) -> Result<Cached> {
     let failed = |why: String| CliError::Translate { file: name.to_owned(), why };
     let host = host(isa).map_err(failed)?;
     let guest = GuestElf::parse(elf).map_err(|why| failed(why.to_string()))?;
     let cached = Cache::new(lab.objects()).object(&guest, &host, &Options::default(), &Shown(display));
-    let Cached { path, digest, bytes, found } = cached.map_err(|why| failed(why.to_string()))?;
-    Ok(Object { digest: hex(&digest), path, bytes, found })
+    cached.map_err(|why| failed(why.to_string()))
 }
 
 /// Bitcode of a program.
@@ -129,10 +115,6 @@ impl tranship_translate::Progress for Shown<'_> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// What a migration needs of the command line: objects for the new node, and a display.
 pub(crate) struct Supply<'a> {
     pub(crate) lab: &'a Lab,
@@ -165,7 +147,7 @@ impl Conductor for Supply<'_> {
 }
 
 /// Have `object` in the node's store.
-pub(crate) fn send(node: &Node, object: &Object, display: &Mutex<Display>) -> tranship_node::Result<()> {
+pub(crate) fn send(node: &Node, object: &Cached, display: &Mutex<Display>) -> tranship_node::Result<()> {
     if node.missing_objects(std::slice::from_ref(&object.digest))?.is_empty() {
         return Ok(());
     }

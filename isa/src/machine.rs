@@ -252,6 +252,20 @@ pub enum AtomicOp {
     Xor,
 }
 
+impl AtomicOp {
+    /// What replaces `old`; what is above the access's width means nothing.
+    pub fn apply(self, old: u128, value: u128) -> u128 {
+        match self {
+            AtomicOp::Exchange => value,
+            AtomicOp::Add => old.wrapping_add(value),
+            AtomicOp::Sub => old.wrapping_sub(value),
+            AtomicOp::And => old & value,
+            AtomicOp::Or => old | value,
+            AtomicOp::Xor => old ^ value,
+        }
+    }
+}
+
 /// Where control goes.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<I> {
@@ -277,6 +291,20 @@ pub enum Trap {
     /// Debug exception instruction (`int1`): #DB, SIGTRAP, reported after the instruction.
     Debug,
 }
+
+impl Trap {
+    /// All, each at the place that is its number (`as u32`), by which compiled code names it.
+    pub const ALL: [Trap; 6] = [
+        Trap::Divide,
+        Trap::Breakpoint,
+        Trap::Undefined,
+        Trap::GeneralProtection,
+        Trap::FloatingPoint,
+        Trap::Debug,
+    ];
+}
+
+const _: () = assert!(Trap::ALL[1] as u32 == 1 && Trap::ALL[3] as u32 == 3 && Trap::ALL[5] as u32 == 5);
 
 /// An abstract machine that executes (or records) one guest's instructions. `Guest` names its registers.
 ///

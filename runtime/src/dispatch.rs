@@ -110,17 +110,8 @@ extern "C" fn call_interpret_one(block: *mut ThreadBlock) -> u64 {
 }
 
 extern "C" fn call_trap(block: *mut ThreadBlock, trap: u32) -> u64 {
-    const TRAPS: [Trap; 6] = [
-        Trap::Divide,
-        Trap::Breakpoint,
-        Trap::Undefined,
-        Trap::GeneralProtection,
-        Trap::FloatingPoint,
-        Trap::Debug,
-    ];
-    const { assert!(TRAPS[1] as u32 == 1 && TRAPS[3] as u32 == 3 && TRAPS[5] as u32 == 5) };
     with_exact(block, |thread| {
-        fault::raise_trap(thread, TRAPS.get(trap as usize).copied().unwrap_or(Trap::Undefined));
+        fault::raise_trap(thread, Trap::ALL.get(trap as usize).copied().unwrap_or(Trap::Undefined));
         UNWIND
     })
 }

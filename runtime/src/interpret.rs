@@ -324,14 +324,7 @@ impl Host for GuestMemory {
     fn atomic(&mut self, op: AtomicOp, address: u64, width: Width, value: u128) -> Result<u128, Fault> {
         let mut old = self.load(address, width)?;
         loop {
-            let new = match op {
-                AtomicOp::Exchange => value,
-                AtomicOp::Add => old.wrapping_add(value),
-                AtomicOp::Sub => old.wrapping_sub(value),
-                AtomicOp::And => old & value,
-                AtomicOp::Or => old | value,
-                AtomicOp::Xor => old ^ value,
-            };
+            let new = op.apply(old, value);
             let found = self.compare_exchange(address, width, old, new & width.mask())?;
             if found == old {
                 return Ok(old);

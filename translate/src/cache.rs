@@ -30,8 +30,8 @@ pub struct Cache {
 pub struct Cached {
     /// Its file.
     pub path: PathBuf,
-    /// SHA-256 of the file.
-    pub digest: [u8; 32],
+    /// SHA-256 of the file, in hexadecimal.
+    pub digest: String,
     /// Bytes in the file.
     pub bytes: u64,
     /// It was there before.
@@ -88,11 +88,11 @@ impl Cache {
 
     /// What `key` leads to, if that is whole.
     fn find(&self, key: &Path) -> Option<Cached> {
-        let name = fs::read_to_string(key).ok()?;
-        let path = self.object_path(&name);
+        let digest = fs::read_to_string(key).ok()?;
+        let path = self.object_path(&digest);
         let object = fs::read(&path).ok()?;
-        let digest: [u8; 32] = Sha256::digest(&object).into();
-        (hex(&digest) == name).then_some(Cached { path, digest, bytes: object.len() as u64, found: true })
+        let whole = hex(&Sha256::digest(&object)) == digest;
+        whole.then_some(Cached { path, digest, bytes: object.len() as u64, found: true })
     }
 
     fn keep(&self, key: &Path, object: &[u8]) -> Result<Cached, CacheError> {
@@ -101,10 +101,10 @@ impl Cache {
             move |source| CacheError::Io { path, source }
         };
         fs::create_dir_all(&self.directory).map_err(failed(&self.directory))?;
-        let digest: [u8; 32] = Sha256::digest(object).into();
-        let path = self.object_path(&hex(&digest));
+        let digest = hex(&Sha256::digest(object));
+        let path = self.object_path(&digest);
         write_whole(&path, object).map_err(failed(&path))?;
-        write_whole(key, hex(&digest).as_bytes()).map_err(failed(key))?;
+        write_whole(key, digest.as_bytes()).map_err(failed(key))?;
         Ok(Cached { path, digest, bytes: object.len() as u64, found: false })
     }
 

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use tranship_node::Isa;
+use tranship_translate::cache::Cached;
 
 /// Translate an ELF program for a machine; the object is kept in the cache.
 #[derive(Args, Debug)]
@@ -83,7 +84,7 @@ impl Compile {
         if let Some(output) = &self.output {
             fs::copy(&made.path, output).map_err(|why| io("writing", output, why))?;
         }
-        let objects::Object { digest, path, bytes: size, found: cached } = made;
+        let Cached { digest, path, bytes: size, found: cached } = made;
         let report = Compiled { digest, bytes: size, path: self.output.unwrap_or(path), cached };
         context.print(&report, || format!("{} ({})", report.path.display(), bytes(report.bytes)))?;
         Ok(ExitCode::SUCCESS)

@@ -28,14 +28,7 @@ impl Host for Memory {
     }
     fn atomic(&mut self, op: AtomicOp, address: u64, width: Width, value: u128) -> Result<u128, Fault> {
         let old = self.load(address, width)?;
-        let new = match op {
-            AtomicOp::Exchange => value,
-            AtomicOp::Add => old.wrapping_add(value),
-            AtomicOp::Sub => old.wrapping_sub(value),
-            AtomicOp::And => old & value,
-            AtomicOp::Or => old | value,
-            AtomicOp::Xor => old ^ value,
-        };
+        let new = op.apply(old, value);
         self.store(address, width, new & width.mask())?;
         Ok(old)
     }

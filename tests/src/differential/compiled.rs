@@ -114,17 +114,9 @@ fn is_sse(insn: &Insn) -> bool {
 const SI_KERNEL: i32 = 0x80;
 
 pub(super) fn outcome(ended: Ended) -> Outcome {
-    const TRAPS: [Trap; 6] = [
-        Trap::Divide,
-        Trap::Breakpoint,
-        Trap::Undefined,
-        Trap::GeneralProtection,
-        Trap::FloatingPoint,
-        Trap::Debug,
-    ];
     match ended {
         Ended::Left => Outcome::Completed,
-        Ended::Trapped(number) => Outcome::Trapped(TRAPS[number as usize]),
+        Ended::Trapped(number) => Outcome::Trapped(Trap::ALL[number as usize]),
         Ended::Faulted(Fault { code: SI_KERNEL, .. }) => Outcome::Trapped(Trap::GeneralProtection),
         Ended::Faulted(_) => Outcome::MemoryFault,
     }

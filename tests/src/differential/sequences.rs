@@ -4,7 +4,7 @@
 use super::{CODE, Case, Random, State, approximate, undefined};
 use iced_x86::{Code, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use std::collections::HashSet;
-use tranship_isa::x86_64::insn::{self, Level};
+use tranship_isa::x86_64::insn::{self, Level, from_decoder};
 use tranship_isa::x86_64::{Flag, Insn, decode};
 
 /// Instructions that are executed one after the other, but for short jumps ahead.
@@ -103,7 +103,7 @@ impl Builder {
             at += insn.len();
             insns.push(insn);
         }
-        Sequence { code: self.code, insns, undefined: undefined::in_rflags(self.undefined) }
+        Sequence { code: self.code, insns, undefined: from_decoder(self.undefined) }
     }
 
     /// A conditional jump, if one can be told where it goes.

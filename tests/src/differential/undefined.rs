@@ -1,7 +1,7 @@
 //! Which flags may be undefined behind a sequence of instructions, whatever state it starts from.
 
 use iced_x86::{Mnemonic, RflagsBits};
-use tranship_isa::x86_64::{Flag, Insn};
+use tranship_isa::x86_64::Insn;
 
 /// Flags, as the decoder numbers them, that may be undefined after `i` if those in `before` may be undefined before
 /// it. `skipped`: it may not be executed.
@@ -31,19 +31,4 @@ fn is_shift(i: &Insn) -> bool {
 /// What some counts leave undefined.
 fn of_shift(i: &Insn) -> u32 {
     if is_shift(i) { RflagsBits::OF | RflagsBits::AF | RflagsBits::CF } else { 0 }
-}
-
-/// The decoder's notation to places in RFLAGS.
-pub(super) fn in_rflags(flags: u32) -> u64 {
-    [
-        (RflagsBits::CF, Flag::Cf),
-        (RflagsBits::PF, Flag::Pf),
-        (RflagsBits::AF, Flag::Af),
-        (RflagsBits::ZF, Flag::Zf),
-        (RflagsBits::SF, Flag::Sf),
-        (RflagsBits::OF, Flag::Of),
-    ]
-    .into_iter()
-    .filter(|(theirs, _)| flags & theirs != 0)
-    .fold(0, |bits, (_, ours)| bits | 1 << ours.bit())
 }

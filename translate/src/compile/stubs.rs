@@ -17,15 +17,6 @@ pub(super) const ENTER: &str = "tranship.enter";
 /// Name of the region function that has the runtime interpret a call.
 pub(super) const INTERPRET_CALL: &str = "tranship.interpret_call";
 
-const TRAPS: [Trap; 6] = [
-    Trap::Divide,
-    Trap::Breakpoint,
-    Trap::Undefined,
-    Trap::GeneralProtection,
-    Trap::FloatingPoint,
-    Trap::Debug,
-];
-
 /// Define the stubs, in neutral form.
 pub(super) fn define(ir: &Ir<'_>) {
     Stub::begin(ir, "tranship.unwind").unwind();
@@ -34,7 +25,7 @@ pub(super) fn define(ir: &Ir<'_>) {
     Stub::begin(ir, INTERPRET_CALL).continue_unless_refused(RuntimeCall::INTERPRET_CALL);
     Stub::begin(ir, "tranship.safepoint").safepoint();
     Stub::begin(ir, "tranship.lookup").look_up_and_go();
-    for trap in TRAPS {
+    for trap in Trap::ALL {
         Stub::begin(ir, &format!("tranship.trap.{}", trap as u32)).raise(trap);
     }
 }

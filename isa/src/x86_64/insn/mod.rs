@@ -7,7 +7,7 @@ use iced_x86::Mnemonic;
 
 mod undefined;
 
-pub use undefined::undefined_flags;
+pub use undefined::{from_decoder, undefined_flags};
 
 /// How faithfully a block follows the manual. What no block covers is Absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

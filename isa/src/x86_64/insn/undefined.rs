@@ -54,7 +54,8 @@ fn shift_count(i: &Insn, before: &Cpu, width: u32) -> u32 {
     u32::from(count) & if width == 64 { 63 } else { 31 }
 }
 
-fn from_decoder(flags: u32) -> u64 {
+/// Status flags in the decoder's numbering ([`RflagsBits`]) at their places in RFLAGS.
+pub fn from_decoder(flags: u32) -> u64 {
     [
         (RflagsBits::CF, Flag::Cf),
         (RflagsBits::PF, Flag::Pf),
