@@ -170,6 +170,15 @@ pub enum FloatFormat {
     F64,
 }
 
+/// What a fused multiplication and addition negates before it adds. A NaN operand keeps its sign.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Negated {
+    /// The product.
+    pub product: bool,
+    /// What is added.
+    pub addend: bool,
+}
+
 impl FloatFormat {
     /// Width of the format's bits.
     pub const fn width(self) -> Width {
@@ -361,6 +370,10 @@ pub trait Machine {
 
     // ---- vectors ----
 
+    /// The bits of a vector.
+    fn vec_bits(&self, v: Self::Vec) -> u32;
+    /// `v` in `bits` (128, 256 or 512): its low part, or zeros above it.
+    fn vec_resize(&mut self, v: Self::Vec, bits: u32) -> Self::Vec;
     /// `bits` (128, 256 or 512) zeros.
     fn vec_zero(&mut self, bits: u32) -> Self::Vec;
     /// Every lane `value`; `bits` in all.
@@ -376,8 +389,8 @@ pub trait Machine {
     fn shuffle(&mut self, lane: Width, a: Self::Vec, b: Self::Vec, indices: &[u8]) -> Self::Vec;
     /// Widen the low half's lanes of width `lane` to twice that, by sign or by zero.
     fn widen_low(&mut self, v: Self::Vec, lane: Width, signed: bool) -> Self::Vec;
-    /// Lanes of `a` then of `b`, both signed and of width `lane`, clamped into lanes half as wide, to the
-    /// signed or the unsigned range of those.
+    /// Within each 128-bit block, lanes of `a` then of `b`, both signed and of width `lane`, clamped into lanes half as
+    /// wide, to the signed or the unsigned range of those.
     fn narrow_saturating(&mut self, a: Self::Vec, b: Self::Vec, lane: Width, to_signed: bool) -> Self::Vec;
     /// The top bit of each lane, lane 0 lowest, zero-extended to `width`.
     fn sign_mask(&mut self, v: Self::Vec, lane: Width, width: Width) -> Self::Int;
@@ -386,6 +399,8 @@ pub trait Machine {
     /// byte `i` of `indices` counts, and zero where that has its top bit set. Hosts differ in what they give for 16 to
     /// 127, which are not to be asked for.
     fn lookup(&mut self, table: Self::Vec, indices: Self::Vec) -> Self::Vec;
+    /// Lane `i` of the result is the lane of `table` that lane `i` of `indices` counts, modulo the number of lanes.
+    fn permute(&mut self, lane: Width, table: Self::Vec, indices: Self::Vec) -> Self::Vec;
     /// Carry-less product (of polynomials over GF(2)) of two 64-bit integers: 128 bits.
     fn carryless_mul(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
 
@@ -399,6 +414,14 @@ pub trait Machine {
         nan: NanRule,
         a: Self::Int,
         b: Self::Int,
+    ) -> Self::Int;
+    /// `a × b + c`, rounded once. Of several NaN operands the first counts.
+    fn float_fma(
+        &mut self,
+        format: FloatFormat,
+        negated: Negated,
+        nan: NanRule,
+        operands: [Self::Int; 3],
     ) -> Self::Int;
     /// Scalar square root.
     fn float_sqrt(&mut self, format: FloatFormat, nan: NanRule, a: Self::Int) -> Self::Int;
@@ -443,6 +466,14 @@ pub trait Machine {
         a: Self::Vec,
         b: Self::Vec,
     ) -> Self::Vec;
+    /// Lane-wise [`Machine::float_fma`].
+    fn float_fma_lanes(
+        &mut self,
+        format: FloatFormat,
+        negated: Negated,
+        nan: NanRule,
+        operands: [Self::Vec; 3],
+    ) -> Self::Vec;
     /// Lane-wise [`Machine::float_sqrt`].
     fn float_sqrt_lanes(&mut self, format: FloatFormat, nan: NanRule, a: Self::Vec) -> Self::Vec;
     /// Lane-wise [`Machine::float_cmp`]: all ones where it holds.
@@ -485,6 +516,11 @@ pub trait Machine {
         nan: NanRule,
         a: Self::Vec,
     ) -> Self::Vec;
+    /// Half precision to singles, laid out as in [`Machine::float_to_int_lanes`]. Denormals are never taken for zero
+    /// nor raise an exception.
+    fn half_to_single_lanes(&mut self, nan: NanRule, a: Self::Vec) -> Self::Vec;
+    /// Singles to half precision, laid out as in [`Machine::float_to_int_lanes`]. Results are never flushed to zero.
+    fn single_to_half_lanes(&mut self, rounding: Rounding, nan: NanRule, a: Self::Vec) -> Self::Vec;
 
     // ---- guest registers ----
 
@@ -500,6 +536,8 @@ pub trait Machine {
     fn vec_reg(&mut self, index: u32, bits: u32) -> Self::Vec;
     /// Write the low bits of vector register `index`, as many as `value` has; the rest stays.
     fn set_vec_reg(&mut self, index: u32, value: Self::Vec);
+    /// Clear vector register `index` from bit `bits` (0, 128, 256 or 512) up.
+    fn clear_vec_reg(&mut self, index: u32, bits: u32);
 
     // ---- guest memory; addresses are 64 bits ----
 
@@ -511,6 +549,11 @@ pub trait Machine {
     fn load_vec(&mut self, address: Self::Int, bits: u32) -> Self::Vec;
     /// Store a vector, any alignment.
     fn store_vec(&mut self, address: Self::Int, value: Self::Vec);
+    /// Load those lanes of a vector whose lane in `mask` has its top bit set. The others become zero, and their memory
+    /// is not accessed.
+    fn load_masked(&mut self, address: Self::Int, lane: Width, mask: Self::Vec) -> Self::Vec;
+    /// Store those lanes of a vector whose lane in `mask` has its top bit set, or none if one of them faults.
+    fn store_masked(&mut self, address: Self::Int, lane: Width, mask: Self::Vec, value: Self::Vec);
     /// Atomic read-modify-write; yields the old value.
     fn atomic(&mut self, op: AtomicOp, address: Self::Int, value: Self::Int) -> Self::Int;
     /// Atomic compare and exchange; yields the old value.

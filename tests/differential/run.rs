@@ -18,7 +18,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    pub(crate) const LARGE: Size = Size { variations: 24, states: 24, enough: 200_000 };
+    pub(crate) const LARGE: Size = Size { variations: 12, states: 24, enough: 200_000 };
     /// Where compiling or executing is slow.
     pub(crate) const SMALL: Size = Size { variations: 3, states: 8, enough: 20_000 };
 }

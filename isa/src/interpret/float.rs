@@ -2,7 +2,7 @@
 //! computed exactly in software under MXCSR: rounding mode, flush-to-zero and denormals-are-zero are read
 //! from it, exception flags are added to it. The host's floating point plays no part.
 
-use crate::machine::{FloatCmp, FloatFormat, FloatOp, NanRule, Rounding, Width};
+use crate::machine::{FloatCmp, FloatFormat, FloatOp, NanRule, Negated, Rounding, Width};
 use crate::softfloat::exception::{ALL, INEXACT, INVALID};
 use crate::softfloat::{Class, Context, Float, Format, NanChoice, RoundingMode};
 use core::cmp::Ordering;
@@ -99,6 +99,39 @@ fn minimum(mut unit: Unit, format: FloatFormat, wanted: Ordering, x: Float, y: F
         _ => y.to_bits(format_of(format)),
     };
     unit.done(bits)
+}
+
+/// `a × b + c`, rounded once.
+pub(crate) fn multiply_add(
+    mxcsr: &mut u32,
+    format: FloatFormat,
+    negated: Negated,
+    NanRule::X86: NanRule,
+    operands: [u64; 3],
+) -> u64 {
+    let mut unit = Unit::new(mxcsr);
+    let operands = operands.map(|bits| unit.operand(format, bits));
+    let signs = (negated.product, negated.addend);
+    let result = unit.context.multiply_add(format_of(format), signs, operands);
+    unit.done(result.to_bits(format_of(format)))
+}
+
+/// Half precision to single: neither flushed nor noted as denormal.
+pub(crate) fn half_to_single(mxcsr: &mut u32, NanRule::X86: NanRule, a: u64) -> u64 {
+    let mut unit = Unit::new(mxcsr);
+    let value = Float { denormal: false, ..Float::from_bits(Format::F16, a) };
+    let result = unit.context.convert(Format::F32, value);
+    unit.done(result.to_bits(Format::F32))
+}
+
+/// Single to half precision: results are not flushed.
+pub(crate) fn single_to_half(mxcsr: &mut u32, rounding: Rounding, NanRule::X86: NanRule, a: u64) -> u64 {
+    let mut unit = Unit::new(mxcsr);
+    unit.context.rounding = unit.mode(rounding);
+    unit.context.flush_to_zero = false;
+    let value = unit.operand(FloatFormat::F32, a);
+    let result = unit.context.convert(Format::F16, value);
+    unit.done(result.to_bits(Format::F16))
 }
 
 /// The square root.

@@ -3,8 +3,8 @@
 use super::lanes::all_ones_if;
 use super::{Fault, Host, Integer, Step, Vector, float};
 use crate::machine::{
-    AtomicOp, BinOp, CmpOp, FloatCmp, FloatFormat, FloatOp, LaneOp, Machine, NanRule, Rounding, Target, Trap,
-    UnOp, Width,
+    AtomicOp, BinOp, CmpOp, FloatCmp, FloatFormat, FloatOp, LaneOp, Machine, NanRule, Negated, Rounding,
+    Target, Trap, UnOp, Width,
 };
 use crate::x86_64::{Cpu, Reg, coprocessor};
 
@@ -174,6 +174,15 @@ impl<H: Host> Machine for Interpreter<'_, H> {
         Integer::new(width, a.into())
     }
 
+    fn vec_bits(&self, v: Vector) -> u32 {
+        v.bits
+    }
+    fn vec_resize(&mut self, v: Vector, bits: u32) -> Vector {
+        let mut resized = Vector::zero(bits);
+        let bytes = v.bits.min(bits) as usize / 8;
+        resized.bytes[..bytes].copy_from_slice(&v.bytes[..bytes]);
+        resized
+    }
     fn vec_zero(&mut self, bits: u32) -> Vector {
         Vector::zero(bits)
     }
@@ -206,12 +215,26 @@ impl<H: Host> Machine for Interpreter<'_, H> {
     fn lookup(&mut self, table: Vector, indices: Vector) -> Vector {
         Vector::lookup(&table, &indices)
     }
+    fn permute(&mut self, lane: Width, table: Vector, indices: Vector) -> Vector {
+        Vector::permute(lane, &table, &indices)
+    }
     fn carryless_mul(&mut self, a: Integer, b: Integer) -> Integer {
         Integer::carryless_mul(a, b)
     }
 
     fn float(&mut self, op: FloatOp, format: FloatFormat, nan: NanRule, a: Integer, b: Integer) -> Integer {
         let bits = self.float_op(|mxcsr| float::binary(mxcsr, op, format, nan, a.low(), b.low()));
+        Integer::new(format.width(), bits.into())
+    }
+    fn float_fma(
+        &mut self,
+        format: FloatFormat,
+        negated: Negated,
+        nan: NanRule,
+        operands: [Integer; 3],
+    ) -> Integer {
+        let operands = operands.map(Integer::low);
+        let bits = self.float_op(|mxcsr| float::multiply_add(mxcsr, format, negated, nan, operands));
         Integer::new(format.width(), bits.into())
     }
     fn float_sqrt(&mut self, format: FloatFormat, nan: NanRule, a: Integer) -> Integer {
@@ -260,6 +283,21 @@ impl<H: Host> Machine for Interpreter<'_, H> {
             Vector::from_lanes(lane, a.bits, |n| {
                 let (a, b) = (a.lane(lane, n).low(), b.lane(lane, n).low());
                 Integer::new(lane, float::binary(mxcsr, op, format, nan, a, b).into())
+            })
+        })
+    }
+    fn float_fma_lanes(
+        &mut self,
+        format: FloatFormat,
+        negated: Negated,
+        nan: NanRule,
+        operands: [Vector; 3],
+    ) -> Vector {
+        let lane = format.width();
+        self.float_op(|mxcsr| {
+            Vector::from_lanes(lane, operands[0].bits, |n| {
+                let operands = operands.each_ref().map(|v| v.lane(lane, n).low());
+                Integer::new(lane, float::multiply_add(mxcsr, format, negated, nan, operands).into())
             })
         })
     }
@@ -332,6 +370,19 @@ impl<H: Host> Machine for Interpreter<'_, H> {
         })
     }
 
+    fn half_to_single_lanes(&mut self, nan: NanRule, a: Vector) -> Vector {
+        self.float_op(|mxcsr| {
+            convert_lanes(&a, Width::W16, Width::W32, |a| float::half_to_single(mxcsr, nan, a.low()))
+        })
+    }
+    fn single_to_half_lanes(&mut self, rounding: Rounding, nan: NanRule, a: Vector) -> Vector {
+        self.float_op(|mxcsr| {
+            convert_lanes(&a, Width::W32, Width::W16, |a| {
+                float::single_to_half(mxcsr, rounding, nan, a.low())
+            })
+        })
+    }
+
     #[inline]
     fn reg(&mut self, reg: Reg) -> Integer {
         let (width, bits) = match reg {
@@ -378,6 +429,11 @@ impl<H: Host> Machine for Interpreter<'_, H> {
             self.cpu.vec[index as usize][..bytes.len()].copy_from_slice(bytes);
         }
     }
+    fn clear_vec_reg(&mut self, index: u32, bits: u32) {
+        if !self.stopped() {
+            self.cpu.vec[index as usize][bits as usize / 8..].fill(0);
+        }
+    }
 
     #[inline]
     fn load(&mut self, address: Integer, width: Width) -> Integer {
@@ -394,6 +450,26 @@ impl<H: Host> Machine for Interpreter<'_, H> {
     }
     fn store_vec(&mut self, address: Integer, value: Vector) {
         self.access(|host| host.store_bytes(address.low(), value.as_slice()));
+    }
+    fn load_masked(&mut self, address: Integer, lane: Width, mask: Vector) -> Vector {
+        Vector::from_lanes(lane, mask.bits, |n| {
+            if mask.lane(lane, n).signed() >= 0 {
+                return Integer::new(lane, 0);
+            }
+            let at = address.low().wrapping_add((n * lane.bytes()).into());
+            Integer::new(lane, self.access(|host| host.load(at, lane)))
+        })
+    }
+    fn store_masked(&mut self, address: Integer, lane: Width, mask: Vector, value: Vector) {
+        let at = |n: u32| address.low().wrapping_add((n * lane.bytes()).into());
+        let chosen = (0..mask.lane_count(lane)).filter(|&n| mask.lane(lane, n).signed() < 0);
+        // What is there is stored again, so that nothing is written if a later lane faults.
+        for n in chosen.clone() {
+            self.access(|host| host.load(at(n), lane).and_then(|old| host.store(at(n), lane, old)));
+        }
+        for n in chosen {
+            self.access(|host| host.store(at(n), lane, value.lane(lane, n).bits));
+        }
     }
     fn atomic(&mut self, op: AtomicOp, address: Integer, value: Integer) -> Integer {
         let old = self.access(|host| host.atomic(op, address.low(), value.width, value.bits));

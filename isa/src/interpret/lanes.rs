@@ -109,13 +109,22 @@ impl Vector {
         })
     }
 
-    /// Lanes of `a` then `b`, signed, each clamped into half its width.
+    /// In each 128-bit block lanes of `a` then `b`, signed, each clamped into half its width.
     pub(super) fn narrow_saturating(a: &Vector, b: &Vector, lane: Width, to_signed: bool) -> Vector {
-        let count = a.lane_count(lane);
+        let count = 128 / lane.bits();
         let narrow = lane.half();
         Vector::from_lanes(narrow, a.bits, |n| {
-            let value = if n < count { a.lane(lane, n) } else { b.lane(lane, n - count) };
-            clamp(value.signed(), narrow, to_signed)
+            let (block, n) = (n / (2 * count), n % (2 * count));
+            let from = if n < count { a } else { b };
+            clamp(from.lane(lane, block * count + n % count).signed(), narrow, to_signed)
+        })
+    }
+
+    /// Lanes of `table` by index, modulo their number.
+    pub(super) fn permute(lane: Width, table: &Vector, indices: &Vector) -> Vector {
+        let count = table.lane_count(lane);
+        Vector::from_lanes(lane, indices.bits, |n| {
+            table.lane(lane, indices.lane(lane, n).low() as u32 & (count - 1))
         })
     }
 

@@ -1,7 +1,7 @@
 //! The interpreter: [`Machine`](crate::machine::Machine) over concrete values, a [`Cpu`] and the guest's
 //! memory. It runs code that is not compiled (yet) and is the oracle's first opponent in the tests.
 
-mod float;
+pub(crate) mod float;
 mod integers;
 mod interpreter;
 mod lanes;

@@ -67,6 +67,60 @@ impl Context {
         }
     }
 
+    /// `a × b + c`, the product or the addend negated, rounded once; for formats of at most 53 bits.
+    pub fn multiply_add(
+        &mut self,
+        format: Format,
+        (negate_product, negate_addend): (bool, bool),
+        [a, b, c]: [Float; 3],
+    ) -> Float {
+        if let Some(nan) = self.nan_result(&[a, b, c]) {
+            return nan;
+        }
+        let negative = (a.negative != b.negative) != negate_product;
+        let c = if negate_addend { c.negated() } else { c };
+        let infinite = a.class == Class::Infinity || b.class == Class::Infinity;
+        let zero = a.class == Class::Zero || b.class == Class::Zero;
+        if infinite && (zero || c.class == Class::Infinity && c.negative != negative) {
+            return self.invalid();
+        }
+        self.note_denormals(&[a, b, c]);
+        match (infinite, zero, c.class) {
+            (true, ..) => Float::infinity(negative),
+            (_, _, Class::Infinity) => c,
+            (_, true, Class::Zero) if c.negative == negative => c,
+            (_, true, Class::Zero) => self.exact_zero(),
+            (_, true, _) => self.round_value(format, c),
+            _ => {
+                // Two bits of room for the sum; the factors' low bits are zero.
+                let product = (u128::from(a.significand) * u128::from(b.significand)) >> 2;
+                self.add_to_product(format, (negative, a.exponent + b.exponent + 3, product), c)
+            }
+        }
+    }
+
+    /// The sum of a value that is not zero, `significand × 2^(exponent − 127)` below 2^126, and `c`.
+    fn add_to_product(
+        &mut self,
+        format: Format,
+        (negative, exponent, product): (bool, i32, u128),
+        c: Float,
+    ) -> Float {
+        let c_exponent = if c.class == Class::Zero { exponent } else { c.exponent + 2 };
+        let addend = u128::from(c.significand) << 62;
+        let top = exponent.max(c_exponent);
+        let product = shift_right_sticky(product, (top - exponent) as u32);
+        let addend = shift_right_sticky(addend, (top - c_exponent) as u32);
+        let (sum, negative) = if negative == c.negative {
+            (product + addend, negative)
+        } else if product >= addend {
+            (product - addend, negative)
+        } else {
+            (addend - product, c.negative)
+        };
+        if sum == 0 { self.exact_zero() } else { self.round(format, negative, top, sum) }
+    }
+
     /// `a ÷ b`.
     pub fn div(&mut self, format: Format, a: Float, b: Float) -> Float {
         if let Some(nan) = self.nan_result(&[a, b]) {

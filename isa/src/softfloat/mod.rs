@@ -64,6 +64,8 @@ pub struct Format {
 impl Format {
     /// IEEE 754 binary32.
     pub const F32: Format = Format { precision: 24, max_exponent: 127 };
+    /// IEEE 754 binary16.
+    pub const F16: Format = Format { precision: 11, max_exponent: 15 };
     /// IEEE 754 binary64.
     pub const F64: Format = Format { precision: 53, max_exponent: 1023 };
     /// x87 double extended.

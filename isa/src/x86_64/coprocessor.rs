@@ -4,6 +4,8 @@
 //! [`Machine::coprocessor`]: crate::machine::Machine::coprocessor
 
 use super::{Cpu, cpuid, x87};
+use crate::interpret::float;
+use crate::machine::{FloatFormat, NanRule, Negated, Rounding};
 
 /// CPUID: `a` is the leaf, `b` the subleaf; yields eax, ebx, ecx, edx from low to high.
 pub const CPUID: u32 = 0;
@@ -15,6 +17,19 @@ pub const DEPOSIT: u32 = 2;
 pub const EXTRACT: u32 = 3;
 /// CRC-32C of 2^n bytes of `b` (n = 0 to 3), going on from `a`: operation `CRC32C + n`.
 pub const CRC32C: u32 = 4;
+/// `a × b + c` in floats for hosts that do not have it, operation `FUSED` plus [`FUSED_DOUBLE`] and what is negated: `a`
+/// has two operands in its halves, `b` the third and an MXCSR; yields the result, and above it the exceptions raised.
+pub const FUSED: u32 = 0x10;
+/// Operands are doubles.
+pub const FUSED_DOUBLE: u32 = 1;
+/// The product is negated.
+pub const FUSED_NEGATED_PRODUCT: u32 = 2;
+/// The addend is negated.
+pub const FUSED_NEGATED_ADDEND: u32 = 4;
+/// The low bits of `a` from half precision to single; `b` and the result are as of [`FUSED`].
+pub const FROM_HALF: u32 = 0x18;
+/// The low bits of `a` from single to half precision, in the rounding mode of `b`'s MXCSR.
+pub const TO_HALF: u32 = 0x19;
 /// First number of the x87 unit's operations, [`x87::Operation`].
 pub const X87: u32 = x87::FIRST;
 
@@ -25,9 +40,27 @@ pub fn run(cpu: &mut Cpu, operation: u32, a: u128, b: u128) -> u128 {
         DEPOSIT => deposit(a as u64, b as u64).into(),
         EXTRACT => extract(a as u64, b as u64).into(),
         CRC32C..=7 => crc32c(a as u32, b as u64, 1 << (operation - CRC32C)).into(),
+        FUSED..=TO_HALF => float(operation, a, b),
         X87.. => x87::run(&mut cpu.x87, operation, a, b),
         _ => 0,
     }
+}
+
+fn float(operation: u32, a: u128, b: u128) -> u128 {
+    const FLAGS: u32 = 0x3f;
+    let mut mxcsr = (b >> 64) as u32 & !FLAGS;
+    let bits = match operation {
+        FROM_HALF => float::half_to_single(&mut mxcsr, NanRule::X86, a as u64),
+        TO_HALF => float::single_to_half(&mut mxcsr, Rounding::Current, NanRule::X86, a as u64),
+        _ => {
+            let has = |bit| operation & bit != 0;
+            let format = if has(FUSED_DOUBLE) { FloatFormat::F64 } else { FloatFormat::F32 };
+            let negated = Negated { product: has(FUSED_NEGATED_PRODUCT), addend: has(FUSED_NEGATED_ADDEND) };
+            let operands = [a as u64, (a >> 64) as u64, b as u64];
+            float::multiply_add(&mut mxcsr, format, negated, NanRule::X86, operands)
+        }
+    };
+    u128::from(bits) | u128::from(mxcsr & FLAGS) << 64
 }
 
 fn deposit(value: u64, mut mask: u64) -> u64 {

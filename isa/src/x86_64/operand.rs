@@ -181,7 +181,14 @@ pub(super) fn effective_address<M: X86>(m: &mut M, i: &Insn) -> M::Int {
 
 /// [`effective_address`] of something `more` bytes further on.
 fn offset_plus<M: X86>(m: &mut M, i: &Insn, more: Option<M::Int>) -> M::Int {
-    let (base, index) = (i.memory_base(), i.memory_index());
+    let index = i.memory_index();
+    let index = index.is_gpr().then(|| m.gpr(gpr_of(index).0));
+    offset_from(m, i, index, more)
+}
+
+/// The memory operand's offset with `index` in the place of its index register.
+fn offset_from<M: X86>(m: &mut M, i: &Insn, index: Option<M::Int>, more: Option<M::Int>) -> M::Int {
+    let base = i.memory_base();
     let mut sum = if matches!(base, Register::RIP | Register::EIP) {
         m.address(i.memory_displacement64())
     } else {
@@ -191,8 +198,7 @@ fn offset_plus<M: X86>(m: &mut M, i: &Insn, more: Option<M::Int>) -> M::Int {
         let value = m.gpr(gpr_of(base).0);
         sum = m.bin(BinOp::Add, value, sum);
     }
-    if index.is_gpr() {
-        let value = m.gpr(gpr_of(index).0);
+    if let Some(value) = index {
         let scaled = m.bin_const(BinOp::Shl, value, i.memory_index_scale().trailing_zeros().into());
         sum = m.bin(BinOp::Add, sum, scaled);
     }
@@ -234,6 +240,14 @@ pub(super) fn memory_address<M: X86>(m: &mut M, i: &Insn) -> M::Int {
 /// The linear address `more` bytes beyond the instruction's memory operand.
 pub(super) fn memory_address_plus<M: X86>(m: &mut M, i: &Insn, more: M::Int) -> M::Int {
     let offset = offset_plus(m, i, Some(more));
+    linear(m, i, offset)
+}
+
+/// The linear address of the lane of a memory operand, whose index register is a vector, that has `index`, which is
+/// signed.
+pub(super) fn memory_address_of_index<M: X86>(m: &mut M, i: &Insn, index: M::Int) -> M::Int {
+    let index = m.sext(index, Width::W64);
+    let offset = offset_from(m, i, Some(index), None);
     linear(m, i, offset)
 }
 

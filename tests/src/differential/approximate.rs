@@ -2,7 +2,7 @@
 
 use super::State;
 use super::states::memory_operand;
-use iced_x86::Mnemonic;
+use iced_x86::{CpuidFeature, Mnemonic};
 use tranship_isa::x86_64::{Cpu, Insn};
 
 /// FSW: condition code C1, which of these instructions says how the last digit was rounded.
@@ -15,7 +15,7 @@ pub(super) fn forgive(insn: &Insn, before: &State, expected: &State, found: &Sta
     use Mnemonic as N;
     // Fields of the memory operand: opcode, pointers, selectors; MXCSR_MASK.
     let fields = match insn.mnemonic() {
-        N::Rcpps | N::Rcpss | N::Rsqrtps | N::Rsqrtss => {
+        N::Rcpps | N::Rcpss | N::Rsqrtps | N::Rsqrtss | N::Vrcpps | N::Vrcpss | N::Vrsqrtps | N::Vrsqrtss => {
             let mut found = found.clone();
             forgive_estimates(insn, &expected.cpu, &mut found.cpu);
             return Some(found);
@@ -44,7 +44,7 @@ pub(super) fn forgive(insn: &Insn, before: &State, expected: &State, found: &Sta
 /// Both the CPU's and our estimate may be wrong by 1.5 × 2^-12.
 fn forgive_estimates(insn: &Insn, expected: &Cpu, found: &mut Cpu) {
     let register = insn.op0_register().number();
-    for lane in (0..16).step_by(4) {
+    for lane in (0..insn.op0_register().size()).step_by(4) {
         let bits = |cpu: &Cpu| u32::from_le_bytes(cpu.vec[register][lane..lane + 4].try_into().unwrap());
         let (e, f) = (f32::from_bits(bits(expected)), f32::from_bits(bits(found)));
         let near = ((e - f) / e).abs() <= 3.0 / 4096.0;
@@ -58,37 +58,51 @@ fn forgive_estimates(insn: &Insn, expected: &Cpu, found: &mut Cpu) {
 
 /// Whether a compiler may choose which of two NaNs the instruction yields.
 pub(super) fn chooses_nans(mnemonic: Mnemonic) -> bool {
-    lanes_of_sum(mnemonic).is_some()
+    bytes_of_sum(mnemonic).is_some()
 }
 
-/// Lanes and bytes in each of a sum or product of floats.
-fn lanes_of_sum(mnemonic: Mnemonic) -> Option<(usize, usize)> {
+/// Bytes in each float of what sums or products yield.
+fn bytes_of_sum(mnemonic: Mnemonic) -> Option<usize> {
     use Mnemonic as N;
     match mnemonic {
-        N::Addss | N::Mulss => Some((1, 4)),
-        N::Addsd | N::Mulsd => Some((1, 8)),
-        N::Addps | N::Mulps | N::Haddps | N::Addsubps | N::Dpps => Some((4, 4)),
-        N::Addpd | N::Mulpd | N::Haddpd | N::Addsubpd | N::Dppd => Some((2, 8)),
+        N::Addss | N::Mulss | N::Addps | N::Mulps | N::Haddps | N::Addsubps | N::Dpps => Some(4),
+        N::Vaddss | N::Vmulss | N::Vaddps | N::Vmulps | N::Vhaddps | N::Vaddsubps | N::Vdpps => Some(4),
+        N::Addsd | N::Mulsd | N::Addpd | N::Mulpd | N::Haddpd | N::Addsubpd | N::Dppd => Some(8),
+        N::Vaddsd | N::Vmulsd | N::Vaddpd | N::Vmulpd | N::Vhaddpd | N::Vaddsubpd | N::Vdppd => Some(8),
         _ => None,
     }
 }
 
 /// Which of two NaNs a sum or product yields: a compiler may exchange the operands.
 pub(super) fn forgive_choice_of_nan(insn: &Insn, expected: &Cpu, found: &mut Cpu) {
-    let Some((lanes, bytes)) = lanes_of_sum(insn.mnemonic()) else { return };
-    let register = insn.op0_register().number();
-    for at in (0..lanes).map(|lane| lane * bytes) {
-        let (e, f) = (&expected.vec[register][at..at + bytes], &mut found.vec[register][at..at + bytes]);
+    let Some(bytes) = bytes_of_sum(insn.mnemonic()) else { return };
+    let register = insn.op0_register();
+    let (e, f) = (&expected.vec[register.number()], &mut found.vec[register.number()]);
+    for (e, f) in e.chunks(bytes).zip(f.chunks_mut(bytes)).take(register.size() / bytes) {
         if is_nan(e) && is_nan(f) {
             f.copy_from_slice(e);
         }
     }
 }
 
+/// The exceptions of a comparison whose outcome its predicate does not ask for: nothing depends on it.
+pub(super) fn forgive_idle_comparison(insn: &Insn, expected: &Cpu, found: &mut Cpu) {
+    use Mnemonic as N;
+    let compares = matches!(insn.mnemonic(), N::Vcmpps | N::Vcmppd | N::Vcmpss | N::Vcmpsd);
+    if compares && insn.immediate8() & 0xb == 0xb {
+        found.mxcsr |= expected.mxcsr & 0x3f;
+    }
+}
+
 /// What an arm64 host's floating-point unit reports otherwise: a denormal operand only where it is flushed, and
 /// underflow of results that are tiny before rounding.
-pub(super) fn forgive_arm_status(expected: &Cpu, found: &mut Cpu) {
+pub(super) fn forgive_arm_status(insn: &Insn, expected: &Cpu, found: &mut Cpu) {
+    const INVALID: u32 = 1;
     const DENORMAL_OR_UNDERFLOW: u32 = 1 << 1 | 1 << 4;
+    // The product of zero and infinity is invalid even if a NaN is added to it.
+    if insn.cpuid_features().contains(&CpuidFeature::FMA) {
+        found.mxcsr = found.mxcsr & !INVALID | expected.mxcsr & INVALID;
+    }
     found.mxcsr = found.mxcsr & !DENORMAL_OR_UNDERFLOW | expected.mxcsr & DENORMAL_OR_UNDERFLOW;
 }
 

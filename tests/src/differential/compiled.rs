@@ -71,6 +71,7 @@ impl Executor for Compiled {
 
     fn forgive(&self, insn: &Insn, expected: &State, found: &mut State) {
         approximate::forgive_choice_of_nan(insn, &expected.cpu, &mut found.cpu);
+        approximate::forgive_idle_comparison(insn, &expected.cpu, &mut found.cpu);
     }
 
     fn hidden(&self, insn: &Insn, before: &State, expected: Outcome, found: Outcome) -> Option<Hidden> {

@@ -148,6 +148,25 @@ fn has_feature(feature: CpuidFeature) -> bool {
         F::PCLMULQDQ => is_x86_feature_detected!("pclmulqdq"),
         F::POPCNT => is_x86_feature_detected!("popcnt"),
         F::SHA => is_x86_feature_detected!("sha"),
+        F::AVX => is_x86_feature_detected!("avx"),
+        F::AVX2 => is_x86_feature_detected!("avx2"),
+        F::FMA => is_x86_feature_detected!("fma"),
+        F::F16C => is_x86_feature_detected!("f16c"),
+        F::VAES => is_x86_feature_detected!("vaes"),
+        F::VPCLMULQDQ => is_x86_feature_detected!("vpclmulqdq"),
+        F::GFNI => is_x86_feature_detected!("gfni"),
+        F::AVX512F => is_x86_feature_detected!("avx512f"),
+        F::AVX512BW => is_x86_feature_detected!("avx512bw"),
+        F::AVX512CD => is_x86_feature_detected!("avx512cd"),
+        F::AVX512DQ => is_x86_feature_detected!("avx512dq"),
+        F::AVX512VL => is_x86_feature_detected!("avx512vl"),
+        F::AVX512_IFMA => is_x86_feature_detected!("avx512ifma"),
+        F::AVX512_VBMI => is_x86_feature_detected!("avx512vbmi"),
+        F::AVX512_VBMI2 => is_x86_feature_detected!("avx512vbmi2"),
+        F::AVX512_VNNI => is_x86_feature_detected!("avx512vnni"),
+        F::AVX512_BITALG => is_x86_feature_detected!("avx512bitalg"),
+        F::AVX512_VPOPCNTDQ => is_x86_feature_detected!("avx512vpopcntdq"),
+        F::AVX_VNNI | F::AVX_IFMA | F::AVX_VNNI_INT8 | F::AVX_VNNI_INT16 => false,
         F::SSE3 => is_x86_feature_detected!("sse3"),
         F::SSSE3 => is_x86_feature_detected!("ssse3"),
         F::SSE4_1 => is_x86_feature_detected!("sse4.1"),
@@ -270,6 +289,78 @@ unsafe fn xstate(context: &ucontext_t) -> &'static mut [u8] {
 /// XSTATE_BV: which parts are not in their initial state.
 const XSTATE_HEADER: usize = 512;
 
+/// Where this CPU has what FXSAVE's image has no room for: nowhere if it lacks it. The kernel's frames are in the
+/// standard format, whose offsets CPUID says (SDM vol. 1, 13.2).
+struct Extended {
+    ymm_high: Option<usize>,
+    opmask: Option<usize>,
+    zmm_high: Option<usize>,
+    zmm16: Option<usize>,
+}
+
+impl Extended {
+    fn find(area: &[u8]) -> Extended {
+        let offset = |component: u32, bytes: usize| {
+            let leaf = std::arch::x86_64::__cpuid_count(0xd, component);
+            let end = leaf.ebx as usize + bytes;
+            (leaf.eax as usize == bytes && end <= area.len()).then_some(leaf.ebx as usize)
+        };
+        Extended {
+            ymm_high: offset(2, 256),
+            opmask: offset(5, 64),
+            zmm_high: offset(6, 512),
+            zmm16: offset(7, 1024),
+        }
+    }
+
+    /// All parts, wherever they are.
+    fn load(&self, cpu: &Cpu, area: &mut [u8]) {
+        let Extended { ymm_high, opmask, zmm_high, zmm16 } = *self;
+        let mut present = 3;
+        for (component, at) in [(2, ymm_high), (5, opmask), (6, zmm_high), (7, zmm16)] {
+            present |= u8::from(at.is_some()) << component;
+        }
+        if area.len() > XSTATE_HEADER {
+            area[XSTATE_HEADER] |= present;
+        }
+        let mut put = |at: Option<usize>, n: usize, from: &[u8]| {
+            if let Some(at) = at {
+                area[at + n * from.len()..][..from.len()].copy_from_slice(from);
+            }
+        };
+        for n in 0..16 {
+            put(ymm_high, n, &cpu.vec[n][16..32]);
+            put(zmm_high, n, &cpu.vec[n][32..]);
+            put(zmm16, n, &cpu.vec[16 + n]);
+        }
+        for n in 0..8 {
+            put(opmask, n, &cpu.opmask[n].to_le_bytes());
+        }
+    }
+
+    /// A part that XSTATE_BV lacks is zero.
+    fn store(&self, cpu: &mut Cpu, area: &[u8]) {
+        let present = area.get(XSTATE_HEADER).copied().unwrap_or(0);
+        let part = |component: u32, at: Option<usize>, to: &mut [u8], n: usize| {
+            if let Some(at) = at {
+                let len = to.len();
+                let saved = &area[at + n * len..][..len];
+                if present >> component & 1 != 0 { to.copy_from_slice(saved) } else { to.fill(0) }
+            }
+        };
+        for n in 0..16 {
+            part(2, self.ymm_high, &mut cpu.vec[n][16..32], n);
+            part(6, self.zmm_high, &mut cpu.vec[n][32..], n);
+            part(7, self.zmm16, &mut cpu.vec[16 + n], n);
+        }
+        for n in 0..8 {
+            let mut mask = cpu.opmask[n].to_le_bytes();
+            part(5, self.opmask, &mut mask, n);
+            cpu.opmask[n] = u64::from_le_bytes(mask);
+        }
+    }
+}
+
 unsafe fn save_harness(exchange: &mut Exchange, context: &ucontext_t) {
     exchange.gregs = context.uc_mcontext.gregs;
     // SAFETY: the caller passes the kernel's frame; FSGSBASE is enabled on every kernel since 5.9.
@@ -302,9 +393,7 @@ unsafe fn load_guest(cpu: &Cpu, single_step: bool, context: &mut ucontext_t) {
     unsafe {
         let area = xstate(context);
         load_fxsave(cpu, area);
-        if area.len() > XSTATE_HEADER {
-            area[XSTATE_HEADER] |= 3;
-        }
+        Extended::find(area).load(cpu, area);
         write_segment_bases(cpu.fs_base, cpu.gs_base);
     }
 }
@@ -317,7 +406,9 @@ unsafe fn store_guest(cpu: &mut Cpu, context: &ucontext_t) {
     cpu.rip = context.uc_mcontext.gregs[libc::REG_RIP as usize] as u64;
     // SAFETY: the caller passes the kernel's frame.
     unsafe {
-        store_fxsave(cpu, xstate(context));
+        let area = xstate(context);
+        store_fxsave(cpu, area);
+        Extended::find(area).store(cpu, area);
         cpu.fs_base = read_fs_base();
         cpu.gs_base = read_gs_base();
     }

@@ -56,6 +56,8 @@ fn is_fit(i: &Insn) -> bool {
         i.mnemonic(),
         Mnemonic::Stmxcsr
             | Mnemonic::Ldmxcsr
+            | Mnemonic::Vstmxcsr
+            | Mnemonic::Vldmxcsr
             | Mnemonic::Popf
             | Mnemonic::Popfq
             | Mnemonic::Wrfsbase

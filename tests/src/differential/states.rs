@@ -40,9 +40,10 @@ fn randomize_registers(random: &mut Random, state: &mut State) {
     cpu.fs_base = segment_base(random);
     cpu.gs_base = segment_base(random);
     cpu.mxcsr = mxcsr(random);
-    for vec in &mut cpu.vec[..16] {
-        vec[..16].copy_from_slice(&vector(random));
+    for block in cpu.vec.as_flattened_mut().chunks_exact_mut(16) {
+        block.copy_from_slice(&vector(random));
     }
+    cpu.opmask = std::array::from_fn(|_| random.integer());
     randomize_x87(random, state);
 }
 
@@ -183,8 +184,9 @@ fn suit_mnemonic(random: &mut Random, insn: &Insn, state: &mut State) {
         N::Pcmpistri | N::Pcmpistrm | N::Pcmpestri | N::Pcmpestri64 | N::Pcmpestrm | N::Pcmpestrm64 => {
             similar_strings(random, insn, state);
         }
+        _ if insn.memory_index().is_vector_register() => small_indices(random, insn, state),
         // AMD's bit for misaligned operands, which we do not offer.
-        N::Ldmxcsr => clear_in_memory(state, memory_operand(insn, state).unwrap_or(0), 1 << 17),
+        N::Ldmxcsr | N::Vldmxcsr => clear_in_memory(state, memory_operand(insn, state).unwrap_or(0), 1 << 17),
         N::Fxrstor | N::Fxrstor64 => {
             let mxcsr = memory_operand(insn, state).unwrap_or(0).wrapping_add(24);
             clear_in_memory(state, mxcsr, 1 << 17);
@@ -209,6 +211,18 @@ fn suit_mnemonic(random: &mut Random, insn: &Insn, state: &mut State) {
             state.cpu.gpr[RCX] = random.pick(&[0, 1, 2, 1 << 32, 1 << 32 | 1, u64::MAX]);
         }
         _ => {}
+    }
+}
+
+/// Indices in a vector that lead into the sandbox, in lanes of 32 as of 64 bits, and a mask that chooses some lanes.
+fn small_indices(random: &mut Random, insn: &Insn, state: &mut State) {
+    for lane in state.cpu.vec[insn.memory_index().number()].chunks_exact_mut(4) {
+        lane.copy_from_slice(&(random.below(64) as u32).to_le_bytes());
+    }
+    if random.one_in(2) {
+        for lane in state.cpu.vec[insn.memory_index().number()].chunks_exact_mut(8) {
+            lane.copy_from_slice(&random.below(64).to_le_bytes());
+        }
     }
 }
 

@@ -4,8 +4,8 @@
 use super::bit::Outcomes;
 use crate::ir::Ir;
 use inkwell::types::{BasicType, BasicTypeEnum, FloatType};
-use inkwell::values::{BasicValueEnum, VectorValue};
-use tranship_isa::machine::{FloatCmp, FloatFormat, FloatOp, Rounding, Width};
+use inkwell::values::{BasicValueEnum, PointerValue, VectorValue};
+use tranship_isa::machine::{FloatCmp, FloatFormat, FloatOp, Negated, Rounding, Width};
 
 impl Outcomes {
     pub(super) fn of(op: FloatCmp) -> Outcomes {
@@ -82,6 +82,46 @@ pub(super) fn sqrt<'c>(
     a: BasicValueEnum<'c>,
 ) -> BasicValueEnum<'c> {
     ir.prelude(&format!("tranship.float.sqrt.{}", suffix('f', format.width(), lanes)), a.get_type(), &[a])
+}
+
+/// A fused multiplication and addition. Hosts that do not have it ask the runtime, by `thread`.
+pub(super) fn fma<'c>(
+    ir: &Ir<'c>,
+    format: FloatFormat,
+    negated: Negated,
+    lanes: u32,
+    [a, b, c]: [BasicValueEnum<'c>; 3],
+    thread: PointerValue<'c>,
+) -> BasicValueEnum<'c> {
+    let name = match (negated.product, negated.addend) {
+        (false, false) => "fma",
+        (false, true) => "fms",
+        (true, false) => "fnma",
+        (true, true) => "fnms",
+    };
+    let name = format!("tranship.float.{name}.{}", suffix('f', format.width(), lanes));
+    ir.prelude(&name, a.get_type(), &[a, b, c, thread.into()])
+}
+
+/// Half precision, as 16-bit integers, to singles.
+pub(super) fn from_half<'c>(ir: &Ir<'c>, a: VectorValue<'c>, thread: PointerValue<'c>) -> VectorValue<'c> {
+    let lanes = a.get_type().get_size();
+    let result = ir.context.f32_type().vec_type(lanes);
+    let name = format!("tranship.float.from_half.v{lanes}i16");
+    ir.prelude(&name, result.into(), &[a.into(), thread.into()]).into_vector_value()
+}
+
+/// Singles to half precision, as 16-bit integers.
+pub(super) fn to_half<'c>(
+    ir: &Ir<'c>,
+    rounding: Rounding,
+    a: VectorValue<'c>,
+    thread: PointerValue<'c>,
+) -> VectorValue<'c> {
+    let lanes = a.get_type().get_size();
+    let result = ir.context.i16_type().vec_type(lanes);
+    let name = format!("tranship.float.to_half.v{lanes}f32.{}", rounding_name(rounding));
+    ir.prelude(&name, result.into(), &[a.into(), thread.into()]).into_vector_value()
 }
 
 /// To signed integers of `width`.

@@ -11,10 +11,10 @@ use inkwell::AtomicRMWBinOp;
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue, FloatValue, InstructionOpcode, IntValue, PointerValue, VectorValue};
 use tranship_isa::machine::{
-    AtomicOp, BinOp, CmpOp, FloatCmp, FloatFormat, FloatOp, LaneOp, Machine, NanRule, Rounding, Target, Trap,
-    UnOp, Width,
+    AtomicOp, BinOp, CmpOp, FloatCmp, FloatFormat, FloatOp, LaneOp, Machine, NanRule, Negated, Rounding,
+    Target, Trap, UnOp, Width,
 };
-use tranship_isa::x86_64::Reg;
+use tranship_isa::x86_64::{Reg, VEC_BYTES};
 
 /// LLVM's name of a comparison.
 pub(super) fn predicate(op: CmpOp) -> IntPredicate {
@@ -245,6 +245,12 @@ impl<'c> Machine for Lifter<'_, 'c> {
         built(self.ir.builder.build_int_z_extend(bit, self.ir.int_type(width), ""))
     }
 
+    fn vec_bits(&self, v: VectorValue<'c>) -> u32 {
+        self.vector_bits(v)
+    }
+    fn vec_resize(&mut self, v: VectorValue<'c>, bits: u32) -> VectorValue<'c> {
+        if bits < self.vector_bits(v) { self.low_lanes(v, bits / 64) } else { self.zero_above(v, bits) }
+    }
     fn vec_zero(&mut self, bits: u32) -> VectorValue<'c> {
         self.ir.vec_type(Width::W64, bits).const_zero()
     }
@@ -287,6 +293,9 @@ impl<'c> Machine for Lifter<'_, 'c> {
     fn lookup(&mut self, table: VectorValue<'c>, indices: VectorValue<'c>) -> VectorValue<'c> {
         self.vector_lookup(table, indices)
     }
+    fn permute(&mut self, lane: Width, table: VectorValue<'c>, indices: VectorValue<'c>) -> VectorValue<'c> {
+        self.vector_permute(lane, table, indices)
+    }
     fn carryless_mul(&mut self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
         let kind = self.ir.context.i128_type().into();
         self.ir.prelude("tranship.carryless_mul", kind, &[a.into(), b.into()]).into_int_value()
@@ -303,6 +312,18 @@ impl<'c> Machine for Lifter<'_, 'c> {
         let NanRule::X86 = nan;
         let (a, b) = (self.to_float(a, format), self.to_float(b, format));
         let result = float::binary(self.ir, op, format, 1, a.as_basic_value_enum(), b.as_basic_value_enum());
+        self.to_bits(result.into_float_value(), format)
+    }
+    fn float_fma(
+        &mut self,
+        format: FloatFormat,
+        negated: Negated,
+        nan: NanRule,
+        operands: [IntValue<'c>; 3],
+    ) -> IntValue<'c> {
+        let NanRule::X86 = nan;
+        let operands = operands.map(|value| self.to_float(value, format).as_basic_value_enum());
+        let result = float::fma(self.ir, format, negated, 1, operands, self.thread);
         self.to_bits(result.into_float_value(), format)
     }
     fn float_sqrt(&mut self, format: FloatFormat, nan: NanRule, a: IntValue<'c>) -> IntValue<'c> {
@@ -376,6 +397,19 @@ impl<'c> Machine for Lifter<'_, 'c> {
         let lanes = x.get_type().get_size();
         let result =
             float::binary(self.ir, op, format, lanes, x.as_basic_value_enum(), y.as_basic_value_enum());
+        self.to_bag(result.into_vector_value())
+    }
+    fn float_fma_lanes(
+        &mut self,
+        format: FloatFormat,
+        negated: Negated,
+        nan: NanRule,
+        operands: [VectorValue<'c>; 3],
+    ) -> VectorValue<'c> {
+        let NanRule::X86 = nan;
+        let lanes = self.vector_bits(operands[0]) / format.width().bits();
+        let operands = operands.map(|value| self.to_float_lanes(value, format).as_basic_value_enum());
+        let result = float::fma(self.ir, format, negated, lanes, operands, self.thread);
         self.to_bag(result.into_vector_value())
     }
     fn float_sqrt_lanes(&mut self, format: FloatFormat, nan: NanRule, a: VectorValue<'c>) -> VectorValue<'c> {
@@ -458,6 +492,25 @@ impl<'c> Machine for Lifter<'_, 'c> {
         self.zero_above(result.into_vector_value(), bits)
     }
 
+    fn half_to_single_lanes(&mut self, nan: NanRule, a: VectorValue<'c>) -> VectorValue<'c> {
+        let NanRule::X86 = nan;
+        let lanes = self.to_lanes(a, Width::W16);
+        let lanes = self.low_lanes(lanes, self.vector_bits(a) / 32);
+        let result = float::from_half(self.ir, lanes, self.thread);
+        self.to_bag(result)
+    }
+    fn single_to_half_lanes(
+        &mut self,
+        rounding: Rounding,
+        nan: NanRule,
+        a: VectorValue<'c>,
+    ) -> VectorValue<'c> {
+        let NanRule::X86 = nan;
+        let lanes = self.to_float_lanes(a, FloatFormat::F32);
+        let result = float::to_half(self.ir, rounding, lanes, self.thread);
+        self.zero_above(result, self.vector_bits(a))
+    }
+
     fn reg(&mut self, reg: Reg) -> IntValue<'c> {
         match reg {
             Reg::Gpr(number) => self.gpr(number),
@@ -517,6 +570,12 @@ impl<'c> Machine for Lifter<'_, 'c> {
             self.set_vec_part(index, part, value);
         }
     }
+    fn clear_vec_reg(&mut self, index: u32, bits: u32) {
+        let zero = self.ir.vec_type(Width::W64, 128).const_zero();
+        for part in bits / 128..VEC_BYTES as u32 / 16 {
+            self.set_vec_part(index, part, zero);
+        }
+    }
 
     fn load(&mut self, address: IntValue<'c>, width: Width) -> IntValue<'c> {
         let from = self.guest_pointer(address);
@@ -533,6 +592,26 @@ impl<'c> Machine for Lifter<'_, 'c> {
     fn store_vec(&mut self, address: IntValue<'c>, value: VectorValue<'c>) {
         let to = self.guest_pointer(address);
         self.ir.store(Memory::Guest, to, value);
+    }
+    fn load_masked(&mut self, address: IntValue<'c>, lane: Width, mask: VectorValue<'c>) -> VectorValue<'c> {
+        let from = self.guest_pointer(address);
+        let mask = self.lane_signs(mask, lane);
+        let zero = self.ir.int_type(lane).vec_type(mask.get_type().get_size()).const_zero();
+        let types = [zero.get_type().into(), from.get_type().into()];
+        let call = self.ir.intrinsic("llvm.masked.load", &types, &[from.into(), mask.into(), zero.into()]);
+        self.to_bag(Ir::result(call).into_vector_value())
+    }
+    fn store_masked(
+        &mut self,
+        address: IntValue<'c>,
+        lane: Width,
+        mask: VectorValue<'c>,
+        value: VectorValue<'c>,
+    ) {
+        let to = self.guest_pointer(address);
+        let (mask, value) = (self.lane_signs(mask, lane), self.to_lanes(value, lane));
+        let types = [value.get_type().into(), to.get_type().into()];
+        self.ir.intrinsic("llvm.masked.store", &types, &[value.into(), to.into(), mask.into()]);
     }
     fn atomic(&mut self, op: AtomicOp, address: IntValue<'c>, value: IntValue<'c>) -> IntValue<'c> {
         self.leave_if_split(address, value.get_type().get_bit_width());

@@ -18,12 +18,26 @@ fn float_behind(value: IntValue<'_>) -> Option<FloatValue<'_>> {
     }
 }
 
+/// Whether a vector is seen to have the same value in all lanes: a constant, or a splat.
+fn is_uniform(mut v: VectorValue<'_>) -> bool {
+    loop {
+        let Some(instruction) = v.as_instruction() else { return v.is_const() };
+        if instruction.get_opcode() != InstructionOpcode::BitCast {
+            return instruction.get_opcode() == InstructionOpcode::ShuffleVector;
+        }
+        match instruction.get_operand(0).and_then(|operand| operand.value()) {
+            Some(BasicValueEnum::VectorValue(operand)) => v = operand,
+            _ => return false,
+        }
+    }
+}
+
 impl<'c> Lifter<'_, 'c> {
     /// Bits of a vector in lanes of any integer or float type.
     pub(super) fn vector_bits(&self, v: VectorValue<'c>) -> u32 {
         let lane = match v.get_type().get_element_type() {
             BasicTypeEnum::IntType(t) => t.get_bit_width(),
-            BasicTypeEnum::FloatType(t) if t == self.ir.context.f32_type() => 32,
+            BasicTypeEnum::FloatType(t) => t.get_bit_width(),
             _ => 64,
         };
         lane * v.get_type().get_size()
@@ -199,11 +213,28 @@ impl<'c> Lifter<'_, 'c> {
         self.to_bag(found.into_vector_value())
     }
 
-    pub(super) fn vector_sign_mask(&mut self, v: VectorValue<'c>, lane: Width, width: Width) -> IntValue<'c> {
+    pub(super) fn vector_permute(
+        &mut self,
+        lane: Width,
+        table: VectorValue<'c>,
+        indices: VectorValue<'c>,
+    ) -> VectorValue<'c> {
+        let (table, indices) = (self.to_lanes(table, lane), self.to_lanes(indices, lane));
+        let name = format!("tranship.permute.v{}i{}", table.get_type().get_size(), lane.bits());
+        let found = self.ir.prelude(&name, table.get_type().into(), &[table.into(), indices.into()]);
+        self.to_bag(found.into_vector_value())
+    }
+
+    /// Whether the top bit of each lane is set.
+    pub(super) fn lane_signs(&self, v: VectorValue<'c>, lane: Width) -> VectorValue<'c> {
         let v = self.to_lanes(v, lane);
         let zero = v.get_type().const_zero();
-        let signs = built(self.ir.builder.build_int_compare(inkwell::IntPredicate::SLT, v, zero, ""));
-        let count = std::num::NonZeroU32::new(v.get_type().get_size()).expect("a vector has lanes");
+        built(self.ir.builder.build_int_compare(inkwell::IntPredicate::SLT, v, zero, ""))
+    }
+
+    pub(super) fn vector_sign_mask(&mut self, v: VectorValue<'c>, lane: Width, width: Width) -> IntValue<'c> {
+        let signs = self.lane_signs(v, lane);
+        let count = std::num::NonZeroU32::new(signs.get_type().get_size()).expect("a vector has lanes");
         let packed = self.ir.context.custom_width_int_type(count).expect("a mask has at most 64 bits");
         let mask = built(self.ir.builder.build_bit_cast(signs, packed, "")).into_int_value();
         let kind = self.ir.int_type(width);
@@ -226,6 +257,10 @@ impl<'c> Lifter<'_, 'c> {
             Ir::result(call).into_vector_value()
         };
         let result = match op {
+            LaneOp::Int(BinOp::Shl) if !is_uniform(b) => {
+                let name = format!("tranship.shl.v{}i{}", a.get_type().get_size(), lane.bits());
+                self.ir.prelude(&name, a.get_type().into(), &[a.into(), b.into()]).into_vector_value()
+            }
             LaneOp::Int(op) => self.lane_arithmetic(op, a, b),
             LaneOp::AddSatSigned => named("llvm.sadd.sat"),
             LaneOp::AddSatUnsigned => named("llvm.uadd.sat"),

@@ -1,46 +1,55 @@
-//! AES and carry-less multiplication. SDM vol. 2; FIPS 197.
+//! AES and carry-less multiplication, also of several blocks at once (VAES, VPCLMULQDQ). SDM vol. 2; FIPS 197.
 
 use crate::machine::{BinOp, LaneOp, Width};
 use crate::x86_64::Insn;
 use crate::x86_64::operand::X86;
-use crate::x86_64::vector::{BITS, bitwise, constant, set, shift, source, splat};
+use crate::x86_64::vector::{bitwise, constant, pair, right, set, shift, shuffle, splat, zero};
 use BinOp::{And, Or, Shl, Xor};
 use Width::{W8, W64};
 
 extension! { "aes";
     /// One round of encryption.
-    [Aesenc], exact (m, i) { encrypt(m, i, true) }
-    "aesenc xmm1,xmm2" = "660f38dcca", "aesenc xmm1,[rdi]" = "660f38dc0f";
+    [Aesenc, Vaesenc], exact (m, i) { encrypt(m, i, true) }
+    "aesenc xmm1,xmm2" = "660f38dcca", "aesenc xmm1,[rdi]" = "660f38dc0f",
+    "vaesenc ymm1,ymm2,ymm3" = "c4e26ddccb";
     /// The last round of encryption.
-    [Aesenclast], exact (m, i) { encrypt(m, i, false) }
-    "aesenclast xmm1,xmm2" = "660f38ddca";
+    [Aesenclast, Vaesenclast], exact (m, i) { encrypt(m, i, false) }
+    "aesenclast xmm1,xmm2" = "660f38ddca",
+    "vaesenclast ymm1,ymm2,ymm3" = "c4e26dddcb";
     /// One round of decryption.
-    [Aesdec], exact (m, i) { decrypt(m, i, true) }
-    "aesdec xmm1,xmm2" = "660f38deca", "aesdec xmm1,[rdi]" = "660f38de0f";
+    [Aesdec, Vaesdec], exact (m, i) { decrypt(m, i, true) }
+    "aesdec xmm1,xmm2" = "660f38deca", "aesdec xmm1,[rdi]" = "660f38de0f",
+    "vaesdec ymm1,ymm2,ymm3" = "c4e26ddecb";
     /// The last round of decryption.
-    [Aesdeclast], exact (m, i) { decrypt(m, i, false) }
-    "aesdeclast xmm1,xmm2" = "660f38dfca";
+    [Aesdeclast, Vaesdeclast], exact (m, i) { decrypt(m, i, false) }
+    "aesdeclast xmm1,xmm2" = "660f38dfca",
+    "vaesdeclast ymm1,ymm2,ymm3" = "c4e26ddfcb";
     /// A round key of encryption made into one of decryption.
-    [Aesimc], exact (m, i) {
-        let a = source(m, i, 1);
+    [Aesimc, Vaesimc], exact (m, i) {
+        let a = right(m, i);
         let result = mix_columns(m, a, [14, 11, 13, 9]);
         set(m, i, result);
     }
-    "aesimc xmm1,xmm2" = "660f38dbca";
+    "aesimc xmm1,xmm2" = "660f38dbca",
+    "vaesimc xmm1,xmm2" = "c4e279dbca";
     /// Part of a key's expansion.
-    [Aeskeygenassist], exact (m, i) { key_generation(m, i) }
-    "aeskeygenassist xmm1,xmm2,1" = "660f3adfca01", "aeskeygenassist xmm1,[rdi],0x36" = "660f3adf0f36";
+    [Aeskeygenassist, Vaeskeygenassist], exact (m, i) { key_generation(m, i) }
+    "aeskeygenassist xmm1,xmm2,1" = "660f3adfca01", "aeskeygenassist xmm1,[rdi],0x36" = "660f3adf0f36",
+    "vaeskeygenassist xmm1,xmm2,1" = "c4e379dfca01";
     /// Carry-less product of a half of each operand.
-    [Pclmulqdq], exact (m, i) {
-        let (a, b) = (source(m, i, 0), source(m, i, 1));
-        let a = m.lane(a, W64, u32::from(i.immediate8() & 1));
-        let b = m.lane(b, W64, u32::from(i.immediate8() >> 4 & 1));
-        let product = m.carryless_mul(a, b);
-        let zero = m.vec_zero(BITS);
-        let result = m.set_lane(zero, 0, product);
+    [Pclmulqdq, Vpclmulqdq], exact (m, i) {
+        let (a, b) = pair(m, i);
+        let mut result = zero(m, a);
+        for block in 0..m.vec_bits(a) / 128 {
+            let a = m.lane(a, W64, 2 * block + u32::from(i.immediate8() & 1));
+            let b = m.lane(b, W64, 2 * block + u32::from(i.immediate8() >> 4 & 1));
+            let product = m.carryless_mul(a, b);
+            result = m.set_lane(result, block, product);
+        }
         set(m, i, result);
     }
-    "pclmullqlqdq xmm1,xmm2" = "660f3a44ca00", "pclmulhqhqdq xmm1,xmm2" = "660f3a44ca11", "pclmulhqlqdq xmm1,[rdi]" = "660f3a440f01";
+    "pclmullqlqdq xmm1,xmm2" = "660f3a44ca00", "pclmulhqhqdq xmm1,xmm2" = "660f3a44ca11", "pclmulhqlqdq xmm1,[rdi]" = "660f3a440f01",
+    "vpclmullqlqdq ymm1,ymm2,ymm3" = "c4e36d44cb00";
 }
 
 /// Product in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1.
@@ -95,8 +104,8 @@ const SHIFT_ROWS: [u8; 16] = [0, 5, 10, 15, 4, 9, 14, 3, 8, 13, 2, 7, 12, 1, 6, 
 const UNSHIFT_ROWS: [u8; 16] = [0, 13, 10, 7, 4, 1, 14, 11, 8, 5, 2, 15, 12, 9, 6, 3];
 
 fn encrypt<M: X86>(m: &mut M, i: &Insn, mix: bool) {
-    let (state, key) = (source(m, i, 0), source(m, i, 1));
-    let state = m.shuffle(W8, state, state, &SHIFT_ROWS);
+    let (state, key) = pair(m, i);
+    let state = shuffle(m, W8, state, state, &SHIFT_ROWS);
     let mut state = substitute(m, state, &SUBSTITUTION);
     if mix {
         state = mix_columns(m, state, [2, 3, 1, 1]);
@@ -106,8 +115,8 @@ fn encrypt<M: X86>(m: &mut M, i: &Insn, mix: bool) {
 }
 
 fn decrypt<M: X86>(m: &mut M, i: &Insn, mix: bool) {
-    let (state, key) = (source(m, i, 0), source(m, i, 1));
-    let state = m.shuffle(W8, state, state, &UNSHIFT_ROWS);
+    let (state, key) = pair(m, i);
+    let state = shuffle(m, W8, state, state, &UNSHIFT_ROWS);
     let mut state = substitute(m, state, &INVERSE_SUBSTITUTION);
     if mix {
         state = mix_columns(m, state, [14, 11, 13, 9]);
@@ -119,14 +128,14 @@ fn decrypt<M: X86>(m: &mut M, i: &Insn, mix: bool) {
 /// Every byte replaced by the table's. Of sixteen look-ups in a row of the table each, those in other rows
 /// than the byte's own give zero: adding brings their indices' top bits up.
 fn substitute<M: X86>(m: &mut M, bytes: M::Vec, table: &[u8; 256]) -> M::Vec {
-    let mut result = m.vec_zero(BITS);
+    let mut result = zero(m, bytes);
     for (n, row) in table.as_chunks::<16>().0.iter().enumerate() {
-        let offset = splat(m, W8, 16 * n as u64);
-        let (beyond, used) = (splat(m, W8, 0x70), splat(m, W8, 0x8f));
+        let offset = splat(m, bytes, W8, 16 * n as u64);
+        let (beyond, used) = (splat(m, bytes, W8, 0x70), splat(m, bytes, W8, 0x8f));
         let within = bitwise(m, Xor, bytes, offset);
         let within = m.lanes(LaneOp::AddSatUnsigned, W8, within, beyond);
         let within = bitwise(m, And, within, used);
-        let row = constant(m, u128::from_le_bytes(*row));
+        let row = constant(m, bytes, u128::from_le_bytes(*row));
         let found = m.lookup(row, within);
         result = bitwise(m, Or, result, found);
     }
@@ -139,14 +148,14 @@ fn mix_columns<M: X86>(m: &mut M, state: M::Vec, factors: [u8; 4]) -> M::Vec {
     for n in 1..4 {
         powers[n] = doubled(m, powers[n - 1]);
     }
-    let mut result = m.vec_zero(BITS);
+    let mut result = zero(m, state);
     for (distance, factor) in factors.into_iter().enumerate() {
-        let mut times = m.vec_zero(BITS);
+        let mut times = zero(m, state);
         for (_, power) in powers.into_iter().enumerate().filter(|(n, _)| factor >> n & 1 != 0) {
             times = bitwise(m, Xor, times, power);
         }
         let turned: [u8; 16] = core::array::from_fn(|n| (n as u8 & !3) + (n + distance) as u8 % 4);
-        let times = m.shuffle(W8, times, times, &turned);
+        let times = shuffle(m, W8, times, times, &turned);
         result = bitwise(m, Xor, result, times);
     }
     result
@@ -156,18 +165,18 @@ fn mix_columns<M: X86>(m: &mut M, state: M::Vec, factors: [u8; 4]) -> M::Vec {
 fn doubled<M: X86>(m: &mut M, a: M::Vec) -> M::Vec {
     let up = shift(m, Shl, W8, a, 1);
     let overflow = shift(m, BinOp::AShr, W8, a, 7);
-    let modulus = splat(m, W8, 0x1b);
+    let modulus = splat(m, a, W8, 0x1b);
     let reduction = bitwise(m, And, overflow, modulus);
     bitwise(m, Xor, up, reduction)
 }
 
 /// AESKEYGENASSIST: substituted words 1 and 3, as they are and turned with the round constant added.
 fn key_generation<M: X86>(m: &mut M, i: &Insn) {
-    let a = source(m, i, 1);
-    let words = m.shuffle(W8, a, a, &[4, 5, 6, 7, 5, 6, 7, 4, 12, 13, 14, 15, 13, 14, 15, 12]);
+    let a = right(m, i);
+    let words = shuffle(m, W8, a, a, &[4, 5, 6, 7, 5, 6, 7, 4, 12, 13, 14, 15, 13, 14, 15, 12]);
     let words = substitute(m, words, &SUBSTITUTION);
     let round = u128::from(i.immediate8());
-    let round = constant(m, round << 32 | round << 96);
+    let round = constant(m, a, round << 32 | round << 96);
     let result = bitwise(m, Xor, words, round);
     set(m, i, result);
 }

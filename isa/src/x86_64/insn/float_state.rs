@@ -5,7 +5,7 @@ use super::x87::{join, load_80, store_80};
 use crate::machine::{BinOp, Trap, Width};
 use crate::x86_64::mmx::trap_if_pending;
 use crate::x86_64::operand::{X86, memory_address, probe, write};
-use crate::x86_64::vector::BITS;
+use crate::x86_64::vector::BLOCK;
 use crate::x86_64::x87::Operation;
 use crate::x86_64::{Insn, Reg};
 use iced_x86::MemorySize;
@@ -13,18 +13,20 @@ use Width::{W16, W32, W64, W128};
 
 extension! { "float_state";
     /// Store MXCSR.
-    [Stmxcsr], exact (m, i) {
+    [Stmxcsr, Vstmxcsr], exact (m, i) {
         let value = m.reg(Reg::Mxcsr);
         write(m, i, 0, value);
     }
-    "stmxcsr [rdi]" = "0fae1f";
+    "stmxcsr [rdi]" = "0fae1f",
+    "vstmxcsr [rdi]" = "c5f8ae1f";
     /// Load MXCSR.
-    [Ldmxcsr], approximate("an SSE exception that this unmasks only raises its flag in compiled code") (m, i) {
+    [Ldmxcsr, Vldmxcsr], approximate("an SSE exception that this unmasks only raises its flag in compiled code") (m, i) {
         let address = memory_address(m, i);
         let value = m.load(address, W32);
         set_mxcsr(m, value);
     }
-    "ldmxcsr [rdi]" = "0fae17";
+    "ldmxcsr [rdi]" = "0fae17",
+    "vldmxcsr [rdi]" = "c5f8ae17";
 
     /// Store the control word.
     [Fnstcw], exact (m, i) { store_word(m, i, Operation::ControlWord) }
@@ -227,7 +229,7 @@ fn store_image<M: X86>(m: &mut M, i: &Insn) {
         store_at(m, address, image::X87 + 16 * n, value);
     }
     for n in 0..16 {
-        let value = m.vec_reg(n, BITS);
+        let value = m.vec_reg(n, BLOCK);
         let at = m.bin_const(BinOp::Add, address, image::XMM + 16 * u64::from(n));
         m.store_vec(at, value);
     }
@@ -261,7 +263,7 @@ fn load_image<M: X86>(m: &mut M, i: &Insn) {
     });
     let xmm: [M::Vec; 16] = core::array::from_fn(|n| {
         let at = m.bin_const(BinOp::Add, address, image::XMM + 16 * n as u64);
-        m.load_vec(at, BITS)
+        m.load_vec(at, BLOCK)
     });
     set_mxcsr(m, mxcsr);
     m.coprocessor(Operation::SetImage as u32, low, data);

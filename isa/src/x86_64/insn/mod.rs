@@ -3,7 +3,7 @@
 
 use super::{Insn, Reg};
 use crate::machine::Machine;
-use iced_x86::Mnemonic;
+use iced_x86::{EncodingKind, Mnemonic};
 
 mod undefined;
 
@@ -115,6 +115,9 @@ macro_rules! extensions {
         /// Execute one instruction on (or record it into) `m`. The caller has set the machine's notion of
         /// the instruction's address; falling through is not a jump.
         pub fn execute<M: Machine<Reg = Reg>>(m: &mut M, i: &Insn) -> Result<(), Absent> {
+            if i.encoding() == EncodingKind::EVEX {
+                return Err(Absent);
+            }
             let mut candidates = EXTENSIONS_OF.get(i.mnemonic() as usize).copied().unwrap_or(0);
             while candidates != 0 {
                 let result = match candidates.trailing_zeros() {
@@ -174,6 +177,8 @@ extensions! {
     sse_shuffle,
     sse_string,
     aes,
+    avx,
+    fma,
     x87,
     x87_function,
     float_state,

@@ -3,7 +3,7 @@
 use crate::machine::{BinOp, LaneOp, Machine, Width};
 use crate::x86_64::Insn;
 use crate::x86_64::operand::X86;
-use crate::x86_64::vector::{BITS, bitwise, set, shift, source, unaligned};
+use crate::x86_64::vector::{BLOCK, bitwise, operand, set, shift, unaligned};
 use BinOp::{Add, And, LShr, Or, Shl, Xor};
 use Width::W32;
 
@@ -13,7 +13,7 @@ extension! { "sha";
     "sha1rnds4 xmm1,xmm2,0" = "0f3accca00", "sha1rnds4 xmm1,xmm2,1" = "0f3accca01", "sha1rnds4 xmm1,[rdi],2" = "0f3acc0f02", "sha1rnds4 xmm1,xmm2,3" = "0f3accca03";
     /// SHA-1's variable E after four rounds, added to the next words of the message.
     [Sha1nexte], exact (m, i) {
-        let (a, b) = (source(m, i, 0), unaligned(m, i, 1));
+        let (a, b) = (operand(m, i, 0), unaligned(m, i, 1));
         let (e, word) = (m.lane(a, W32, 3), m.lane(b, W32, 3));
         let e = rotate_left(m, e, 30);
         let sum = m.bin(Add, word, e);
@@ -23,7 +23,7 @@ extension! { "sha";
     "sha1nexte xmm1,xmm2" = "0f38c8ca", "sha1nexte xmm1,[rdi]" = "0f38c80f";
     /// First part of the next four message words of SHA-1.
     [Sha1msg1], exact (m, i) {
-        let (a, b) = (source(m, i, 0), unaligned(m, i, 1));
+        let (a, b) = (operand(m, i, 0), unaligned(m, i, 1));
         let later = m.shuffle(W32, a, b, &[6, 7, 0, 1]);
         let result = bitwise(m, Xor, a, later);
         set(m, i, result);
@@ -38,7 +38,7 @@ extension! { "sha";
     "sha256rnds2 xmm1,xmm2" = "0f38cbca", "sha256rnds2 xmm1,[rdi]" = "0f38cb0f";
     /// First part of the next four message words of SHA-256.
     [Sha256msg1], exact (m, i) {
-        let (a, b) = (source(m, i, 0), unaligned(m, i, 1));
+        let (a, b) = (operand(m, i, 0), unaligned(m, i, 1));
         let next = m.shuffle(W32, a, b, &[1, 2, 3, 4]);
         let sigma = small_sigma(m, next, [7, 18], 3);
         let result = m.lanes(LaneOp::Int(Add), W32, a, sigma);
@@ -95,12 +95,12 @@ fn from_top<M: X86>(m: &mut M, v: M::Vec) -> [M::Int; 4] {
 }
 
 fn to_top<M: X86>(m: &mut M, words: [M::Int; 4]) -> M::Vec {
-    let zero = m.vec_zero(BITS);
+    let zero = m.vec_zero(BLOCK);
     (0..4).fold(zero, |v, n| m.set_lane(v, 3 - n, words[n as usize]))
 }
 
 fn sha1_rounds<M: X86>(m: &mut M, i: &Insn) {
-    let (state, words) = (source(m, i, 0), unaligned(m, i, 1));
+    let (state, words) = (operand(m, i, 0), unaligned(m, i, 1));
     let ([mut a, mut b, mut c, mut d], words) = (from_top(m, state), from_top(m, words));
     let (mix, constant): (Mix<M>, u64) = match i.immediate8() & 3 {
         0 => (choice, 0x5a82_7999),
@@ -121,7 +121,7 @@ fn sha1_rounds<M: X86>(m: &mut M, i: &Insn) {
 }
 
 fn sha1_message<M: X86>(m: &mut M, i: &Insn) {
-    let (a, b) = (source(m, i, 0), unaligned(m, i, 1));
+    let (a, b) = (operand(m, i, 0), unaligned(m, i, 1));
     let ([w0, w1, w2, w3], [_, w13, w14, w15]) = (from_top(m, a), from_top(m, b));
     let mut step = |x, y| {
         let mixed = m.bin(Xor, x, y);
@@ -140,7 +140,7 @@ fn big_sigma<M: X86>(m: &mut M, value: M::Int, right: [u64; 3]) -> M::Int {
 }
 
 fn sha256_rounds<M: X86>(m: &mut M, i: &Insn) {
-    let (cdgh, abef, words) = (source(m, i, 0), unaligned(m, i, 1), m.vec_reg(0, BITS));
+    let (cdgh, abef, words) = (operand(m, i, 0), unaligned(m, i, 1), m.vec_reg(0, BLOCK));
     let ([mut c, mut d, mut g, mut h], [mut a, mut b, mut e, mut f]) = (from_top(m, cdgh), from_top(m, abef));
     for round in 0..2 {
         let word = m.lane(words, W32, round);
@@ -166,7 +166,7 @@ fn small_sigma<M: X86>(m: &mut M, value: M::Vec, right: [u32; 2], shifted: u32) 
 
 /// The upper two of the new words depend on the lower two, so two lanes at a time.
 fn sha256_message<M: X86>(m: &mut M, i: &Insn) {
-    let (a, b) = (source(m, i, 0), unaligned(m, i, 1));
+    let (a, b) = (operand(m, i, 0), unaligned(m, i, 1));
     let known = m.shuffle(W32, b, b, &[2, 3, 2, 3]);
     let sigma = small_sigma(m, known, [17, 19], 10);
     let first = m.lanes(LaneOp::Int(Add), W32, a, sigma);

@@ -1,4 +1,4 @@
-//! Conversions between floating-point formats and integers (SSE, SSE2, and those with MMX). SDM vol. 2A. A
+//! Conversions between floating-point formats and integers (SSE, SSE2, those with MMX, AVX). SDM vol. 2A. A
 //! value that no integer has becomes the integer indefinite, the most negative one.
 
 use super::sse_float::NAN;
@@ -6,69 +6,85 @@ use crate::machine::{FloatFormat, Rounding, Width};
 use crate::x86_64::Insn;
 use crate::x86_64::operand::{X86, read, write};
 use crate::x86_64::mmx;
-use crate::x86_64::vector::{BITS, from_low, scalar, set, set_scalar, source, xmm_number};
+use crate::x86_64::vector::{from_low, last, right, scalar, set, set_lane, set_scalar};
 use FloatFormat::{F32, F64};
 use Rounding::{Current, Zero};
 use Width::{W32, W64};
 
 extension! { "sse_convert";
     /// Double words to singles.
-    [Cvtdq2ps], exact (m, i) {
-        let a = source(m, i, 1);
+    [Cvtdq2ps, Vcvtdq2ps], exact (m, i) {
+        let a = right(m, i);
         let result = m.int_to_float_lanes(a, W32, F32);
         set(m, i, result);
     }
-    "cvtdq2ps xmm1,xmm2" = "0f5bca", "cvtdq2ps xmm1,[rdi]" = "0f5b0f";
+    "cvtdq2ps xmm1,xmm2" = "0f5bca", "cvtdq2ps xmm1,[rdi]" = "0f5b0f",
+    "vcvtdq2ps ymm1,ymm2" = "c5fc5bca";
     /// Low double words to doubles.
-    [Cvtdq2pd], exact (m, i) {
-        let a = source(m, i, 1);
+    [Cvtdq2pd, Vcvtdq2pd], exact (m, i) {
+        let a = right(m, i);
         let result = m.int_to_float_lanes(a, W32, F64);
         set(m, i, result);
     }
-    "cvtdq2pd xmm1,xmm2" = "f30fe6ca", "cvtdq2pd xmm1,[rdi]" = "f30fe60f";
+    "cvtdq2pd xmm1,xmm2" = "f30fe6ca", "cvtdq2pd xmm1,[rdi]" = "f30fe60f",
+    "vcvtdq2pd ymm1,xmm2" = "c5fee6ca";
     /// Singles to double words.
-    [Cvtps2dq], exact (m, i) { packed_to_int(m, i, F32, Current) }
-    "cvtps2dq xmm1,xmm2" = "660f5bca", "cvtps2dq xmm1,[rdi]" = "660f5b0f";
+    [Cvtps2dq, Vcvtps2dq], exact (m, i) { packed_to_int(m, i, F32, Current) }
+    "cvtps2dq xmm1,xmm2" = "660f5bca", "cvtps2dq xmm1,[rdi]" = "660f5b0f",
+    "vcvtps2dq ymm1,ymm2" = "c5fd5bca";
     /// Singles to double words, truncating.
-    [Cvttps2dq], exact (m, i) { packed_to_int(m, i, F32, Zero) }
-    "cvttps2dq xmm1,xmm2" = "f30f5bca";
+    [Cvttps2dq, Vcvttps2dq], exact (m, i) { packed_to_int(m, i, F32, Zero) }
+    "cvttps2dq xmm1,xmm2" = "f30f5bca",
+    "vcvttps2dq ymm1,ymm2" = "c5fe5bca";
     /// Doubles to low double words.
-    [Cvtpd2dq], exact (m, i) { packed_to_int(m, i, F64, Current) }
-    "cvtpd2dq xmm1,xmm2" = "f20fe6ca", "cvtpd2dq xmm1,[rdi]" = "f20fe60f";
+    [Cvtpd2dq, Vcvtpd2dq], exact (m, i) { packed_to_int(m, i, F64, Current) }
+    "cvtpd2dq xmm1,xmm2" = "f20fe6ca", "cvtpd2dq xmm1,[rdi]" = "f20fe60f",
+    "vcvtpd2dq xmm1,ymm2" = "c5ffe6ca";
     /// Doubles to low double words, truncating.
-    [Cvttpd2dq], exact (m, i) { packed_to_int(m, i, F64, Zero) }
-    "cvttpd2dq xmm1,xmm2" = "660fe6ca";
+    [Cvttpd2dq, Vcvttpd2dq], exact (m, i) { packed_to_int(m, i, F64, Zero) }
+    "cvttpd2dq xmm1,xmm2" = "660fe6ca",
+    "vcvttpd2dq xmm1,ymm2" = "c5fde6ca";
     /// Low singles to doubles.
-    [Cvtps2pd], exact (m, i) { packed_convert(m, i, F32, F64) }
-    "cvtps2pd xmm1,xmm2" = "0f5aca", "cvtps2pd xmm1,[rdi]" = "0f5a0f";
+    [Cvtps2pd, Vcvtps2pd], exact (m, i) { packed_convert(m, i, F32, F64) }
+    "cvtps2pd xmm1,xmm2" = "0f5aca", "cvtps2pd xmm1,[rdi]" = "0f5a0f",
+    "vcvtps2pd ymm1,xmm2" = "c5fc5aca";
     /// Doubles to low singles.
-    [Cvtpd2ps], exact (m, i) { packed_convert(m, i, F64, F32) }
-    "cvtpd2ps xmm1,xmm2" = "660f5aca", "cvtpd2ps xmm1,[rdi]" = "660f5a0f";
+    [Cvtpd2ps, Vcvtpd2ps], exact (m, i) { packed_convert(m, i, F64, F32) }
+    "cvtpd2ps xmm1,xmm2" = "660f5aca", "cvtpd2ps xmm1,[rdi]" = "660f5a0f",
+    "vcvtpd2ps xmm1,ymm2" = "c5fd5aca";
     /// Lowest single to double.
-    [Cvtss2sd], exact (m, i) { single_convert(m, i, F32, F64) }
-    "cvtss2sd xmm1,xmm2" = "f30f5aca", "cvtss2sd xmm1,[rdi]" = "f30f5a0f";
+    [Cvtss2sd, Vcvtss2sd], exact (m, i) { single_convert(m, i, F32, F64) }
+    "cvtss2sd xmm1,xmm2" = "f30f5aca", "cvtss2sd xmm1,[rdi]" = "f30f5a0f",
+    "vcvtss2sd xmm1,xmm2,xmm3" = "c5ea5acb";
     /// Lowest double to single.
-    [Cvtsd2ss], exact (m, i) { single_convert(m, i, F64, F32) }
-    "cvtsd2ss xmm1,xmm2" = "f20f5aca", "cvtsd2ss xmm1,[rdi]" = "f20f5a0f";
+    [Cvtsd2ss, Vcvtsd2ss], exact (m, i) { single_convert(m, i, F64, F32) }
+    "cvtsd2ss xmm1,xmm2" = "f20f5aca", "cvtsd2ss xmm1,[rdi]" = "f20f5a0f",
+    "vcvtsd2ss xmm1,xmm2,xmm3" = "c5eb5acb";
 
     /// Integer to lowest single.
-    [Cvtsi2ss], exact (m, i) { single_from_int(m, i, F32) }
-    "cvtsi2ss xmm1,eax" = "f30f2ac8", "cvtsi2ss xmm1,rax" = "f3480f2ac8", "cvtsi2ss xmm1,dword ptr [rdi]" = "f30f2a0f";
+    [Cvtsi2ss, Vcvtsi2ss], exact (m, i) { single_from_int(m, i, F32) }
+    "cvtsi2ss xmm1,eax" = "f30f2ac8", "cvtsi2ss xmm1,rax" = "f3480f2ac8", "cvtsi2ss xmm1,dword ptr [rdi]" = "f30f2a0f",
+    "vcvtsi2ss xmm1,xmm2,eax" = "c5ea2ac8";
     /// Integer to lowest double.
-    [Cvtsi2sd], exact (m, i) { single_from_int(m, i, F64) }
-    "cvtsi2sd xmm1,eax" = "f20f2ac8", "cvtsi2sd xmm1,rax" = "f2480f2ac8", "cvtsi2sd xmm1,qword ptr [rdi]" = "f2480f2a0f";
+    [Cvtsi2sd, Vcvtsi2sd], exact (m, i) { single_from_int(m, i, F64) }
+    "cvtsi2sd xmm1,eax" = "f20f2ac8", "cvtsi2sd xmm1,rax" = "f2480f2ac8", "cvtsi2sd xmm1,qword ptr [rdi]" = "f2480f2a0f",
+    "vcvtsi2sd xmm1,xmm2,eax" = "c5eb2ac8";
     /// Lowest single to integer.
-    [Cvtss2si], exact (m, i) { single_to_int(m, i, F32, Current) }
-    "cvtss2si eax,xmm2" = "f30f2dc2", "cvtss2si rax,xmm2" = "f3480f2dc2", "cvtss2si rax,[rdi]" = "f3480f2d07";
+    [Cvtss2si, Vcvtss2si], exact (m, i) { single_to_int(m, i, F32, Current) }
+    "cvtss2si eax,xmm2" = "f30f2dc2", "cvtss2si rax,xmm2" = "f3480f2dc2", "cvtss2si rax,[rdi]" = "f3480f2d07",
+    "vcvtss2si eax,xmm2" = "c5fa2dc2";
     /// Lowest double to integer.
-    [Cvtsd2si], exact (m, i) { single_to_int(m, i, F64, Current) }
-    "cvtsd2si eax,xmm2" = "f20f2dc2", "cvtsd2si rax,xmm2" = "f2480f2dc2", "cvtsd2si eax,[rdi]" = "f20f2d07";
+    [Cvtsd2si, Vcvtsd2si], exact (m, i) { single_to_int(m, i, F64, Current) }
+    "cvtsd2si eax,xmm2" = "f20f2dc2", "cvtsd2si rax,xmm2" = "f2480f2dc2", "cvtsd2si eax,[rdi]" = "f20f2d07",
+    "vcvtsd2si eax,xmm2" = "c5fb2dc2";
     /// Lowest single to integer, truncating.
-    [Cvttss2si], exact (m, i) { single_to_int(m, i, F32, Zero) }
-    "cvttss2si eax,xmm2" = "f30f2cc2", "cvttss2si rax,xmm2" = "f3480f2cc2";
+    [Cvttss2si, Vcvttss2si], exact (m, i) { single_to_int(m, i, F32, Zero) }
+    "cvttss2si eax,xmm2" = "f30f2cc2", "cvttss2si rax,xmm2" = "f3480f2cc2",
+    "vcvttss2si eax,xmm2" = "c5fa2cc2";
     /// Lowest double to integer, truncating.
-    [Cvttsd2si], exact (m, i) { single_to_int(m, i, F64, Zero) }
-    "cvttsd2si eax,xmm2" = "f20f2cc2", "cvttsd2si rax,xmm2" = "f2480f2cc2";
+    [Cvttsd2si, Vcvttsd2si], exact (m, i) { single_to_int(m, i, F64, Zero) }
+    "cvttsd2si eax,xmm2" = "f20f2cc2", "cvttsd2si rax,xmm2" = "f2480f2cc2",
+    "vcvttsd2si eax,xmm2" = "c5fb2cc2";
 
     /// MMX double words to low singles.
     [Cvtpi2ps], exact (m, i) {
@@ -104,39 +120,39 @@ const fn indefinite(width: Width) -> u64 {
 }
 
 fn packed_to_int<M: X86>(m: &mut M, i: &Insn, format: FloatFormat, rounding: Rounding) {
-    let a = source(m, i, 1);
+    let a = right(m, i);
     let result = m.float_to_int_lanes(format, rounding, a, W32, indefinite(W32));
     set(m, i, result);
 }
 
 fn packed_convert<M: X86>(m: &mut M, i: &Insn, from: FloatFormat, to: FloatFormat) {
-    let a = source(m, i, 1);
+    let a = right(m, i);
     let result = m.float_convert_lanes(from, to, NAN, a);
     set(m, i, result);
 }
 
 fn single_convert<M: X86>(m: &mut M, i: &Insn, from: FloatFormat, to: FloatFormat) {
-    let a = scalar(m, i, 1, from.width());
+    let a = scalar(m, i, last(i), from.width());
     let result = m.float_convert(from, to, NAN, a);
     set_scalar(m, i, result);
 }
 
 fn single_from_int<M: X86>(m: &mut M, i: &Insn, format: FloatFormat) {
-    let a = read(m, i, 1);
+    let a = read(m, i, last(i));
     let result = m.int_to_float(a, format);
     set_scalar(m, i, result);
 }
 
 fn single_to_int<M: X86>(m: &mut M, i: &Insn, format: FloatFormat, rounding: Rounding) {
     let width = if i.op0_register().is_gpr64() { W64 } else { W32 };
-    let a = scalar(m, i, 1, format.width());
+    let a = scalar(m, i, last(i), format.width());
     let result = m.float_to_int(format, rounding, a, width, indefinite(width));
     write(m, i, 0, result);
 }
 
 /// Operand 1, which puts the x87 unit into MMX state if it is a register.
 fn mmx_source<M: X86>(m: &mut M, i: &Insn) -> M::Vec {
-    let value = source(m, i, 1);
+    let value = right(m, i);
     if i.op1_register().is_mm() {
         mmx::enter(m);
     }
@@ -145,7 +161,7 @@ fn mmx_source<M: X86>(m: &mut M, i: &Insn) -> M::Vec {
 
 /// Doubles to an MMX register. The x87 unit is in MMX state before an exception is raised.
 fn packed_to_mmx<M: X86>(m: &mut M, i: &Insn, rounding: Rounding) {
-    let a = source(m, i, 1);
+    let a = right(m, i);
     mmx::enter(m);
     let result = m.float_to_int_lanes(F64, rounding, a, W32, indefinite(W32));
     set(m, i, result);
@@ -153,7 +169,7 @@ fn packed_to_mmx<M: X86>(m: &mut M, i: &Insn, rounding: Rounding) {
 
 /// The low two singles of operand 1 to an MMX register; the upper two must not raise anything.
 fn low_to_mmx<M: X86>(m: &mut M, i: &Insn, rounding: Rounding) {
-    let low = scalar(m, i, 1, W64);
+    let low = scalar(m, i, last(i), W64);
     mmx::enter(m);
     let low = from_low(m, low);
     let result = m.float_to_int_lanes(F32, rounding, low, W32, indefinite(W32));
@@ -163,7 +179,5 @@ fn low_to_mmx<M: X86>(m: &mut M, i: &Insn, rounding: Rounding) {
 /// Replace the low half of operand 0.
 fn set_low<M: X86>(m: &mut M, i: &Insn, value: M::Vec) {
     let low = m.lane(value, W64, 0);
-    let old = m.vec_reg(xmm_number(i, 0), BITS);
-    let new = m.set_lane(old, 0, low);
-    m.set_vec_reg(xmm_number(i, 0), new);
+    set_lane(m, i, 0, low);
 }

@@ -4,39 +4,43 @@
 use crate::machine::{BinOp, CmpOp, LaneOp, Width};
 use crate::x86_64::Insn;
 use crate::x86_64::operand::X86;
-use crate::x86_64::vector::{bitwise, blend, from_low, scalar, set, set_scalar, shift, source, splat};
+use crate::x86_64::vector::{bitwise, blend, from_low, last, right, scalar, set, set_scalar, shift, splat, zero};
 use Width::W32;
 
 extension! { "sse_estimate";
     /// Approximate reciprocals of singles.
-    [Rcpps], approximate("relative error below 2^-13, within the 1.5 * 2^-12 that the manual allows; CPU models differ") (m, i) {
-        let a = source(m, i, 1);
+    [Rcpps, Vrcpps], approximate("relative error below 2^-13, within the 1.5 * 2^-12 that the manual allows; CPU models differ") (m, i) {
+        let a = right(m, i);
         let result = reciprocal(m, a);
         set(m, i, result);
     }
-    "rcpps xmm1,xmm2" = "0f53ca", "rcpps xmm1,[rdi]" = "0f530f";
+    "rcpps xmm1,xmm2" = "0f53ca", "rcpps xmm1,[rdi]" = "0f530f",
+    "vrcpps ymm1,ymm2" = "c5fc53ca";
     /// Approximate reciprocal of the lowest single.
-    [Rcpss], approximate("relative error below 2^-13, within the 1.5 * 2^-12 that the manual allows; CPU models differ") (m, i) {
+    [Rcpss, Vrcpss], approximate("relative error below 2^-13, within the 1.5 * 2^-12 that the manual allows; CPU models differ") (m, i) {
         lowest(m, i, reciprocal)
     }
-    "rcpss xmm1,xmm2" = "f30f53ca";
+    "rcpss xmm1,xmm2" = "f30f53ca",
+    "vrcpss xmm1,xmm2,xmm3" = "c5ea53cb";
     /// Approximate reciprocal square roots of singles.
-    [Rsqrtps], approximate("relative error below 2^-13, within the 1.5 * 2^-12 that the manual allows; CPU models differ") (m, i) {
-        let a = source(m, i, 1);
+    [Rsqrtps, Vrsqrtps], approximate("relative error below 2^-13, within the 1.5 * 2^-12 that the manual allows; CPU models differ") (m, i) {
+        let a = right(m, i);
         let result = reciprocal_root(m, a);
         set(m, i, result);
     }
-    "rsqrtps xmm1,xmm2" = "0f52ca", "rsqrtps xmm1,[rdi]" = "0f520f";
+    "rsqrtps xmm1,xmm2" = "0f52ca", "rsqrtps xmm1,[rdi]" = "0f520f",
+    "vrsqrtps ymm1,ymm2" = "c5fc52ca";
     /// Approximate reciprocal square root of the lowest single.
-    [Rsqrtss], approximate("relative error below 2^-13, within the 1.5 * 2^-12 that the manual allows; CPU models differ") (m, i) {
+    [Rsqrtss, Vrsqrtss], approximate("relative error below 2^-13, within the 1.5 * 2^-12 that the manual allows; CPU models differ") (m, i) {
         lowest(m, i, reciprocal_root)
     }
-    "rsqrtss xmm1,xmm2" = "f30f52ca";
+    "rsqrtss xmm1,xmm2" = "f30f52ca",
+    "vrsqrtss xmm1,xmm2,xmm3" = "c5ea52cb";
 }
 
-/// `f` of operand 1's lowest single into operand 0's.
+/// `f` of the last operand's lowest single.
 fn lowest<M: X86>(m: &mut M, i: &Insn, f: fn(&mut M, M::Vec) -> M::Vec) {
-    let a = scalar(m, i, 1, Width::W32);
+    let a = scalar(m, i, last(i), Width::W32);
     let a = from_low(m, a);
     let result = f(m, a);
     let result = m.lane(result, Width::W32, 0);
@@ -51,11 +55,11 @@ const INFINITY: u64 = 0x7f80_0000;
 /// Lane arithmetic with constants on 32-bit lanes.
 trait Lanes32: X86 + Sized {
     fn with(&mut self, op: BinOp, a: Self::Vec, b: u64) -> Self::Vec {
-        let b = splat(self, W32, b);
+        let b = splat(self, a, W32, b);
         self.lanes(LaneOp::Int(op), W32, a, b)
     }
     fn from(&mut self, a: u64, b: Self::Vec) -> Self::Vec {
-        let a = splat(self, W32, a);
+        let a = splat(self, b, W32, a);
         self.lanes(LaneOp::Int(BinOp::Sub), W32, a, b)
     }
     fn both(&mut self, op: BinOp, a: Self::Vec, b: Self::Vec) -> Self::Vec {
@@ -84,7 +88,7 @@ fn take_apart<M: X86>(m: &mut M, x: M::Vec) -> (M::Vec, M::Vec) {
 /// `result` with infinity for zeros and denormals, `x`'s sign, and `x` itself, quieted, for NaNs.
 fn special_cases<M: X86>(m: &mut M, x: M::Vec, result: M::Vec) -> M::Vec {
     let (sign, magnitude) = take_apart(m, x);
-    let (min_normal, infinity) = (splat(m, W32, MIN_NORMAL), splat(m, W32, INFINITY));
+    let (min_normal, infinity) = (splat(m, x, W32, MIN_NORMAL), splat(m, x, W32, INFINITY));
     let result = m.unless_less(magnitude, min_normal, infinity, result);
     let signed = bitwise(m, BinOp::Or, sign, result);
     let quiet = m.with(BinOp::Or, x, 1 << 22);
@@ -95,14 +99,14 @@ fn special_cases<M: X86>(m: &mut M, x: M::Vec, result: M::Vec) -> M::Vec {
 fn reciprocal<M: X86>(m: &mut M, x: M::Vec) -> M::Vec {
     let (_, magnitude) = take_apart(m, x);
     let divisor = significand(m, x);
-    let dividend = splat(m, W32, 1 << 31);
+    let dividend = splat(m, x, W32, 1 << 31);
     let quotient = m.both(BinOp::UDiv, dividend, divisor);
     let fraction = m.with(BinOp::Sub, quotient, 1 << 15);
     let fraction = shift(m, BinOp::Shl, W32, fraction, 8);
     let exponent = m.with(BinOp::And, magnitude, INFINITY);
     let exponent = m.from(253 << 23, exponent);
     let result = m.both(BinOp::Add, exponent, fraction);
-    let (min_normal, zero) = (splat(m, W32, MIN_NORMAL), splat(m, W32, 0));
+    let (min_normal, zero) = (splat(m, x, W32, MIN_NORMAL), zero(m, x));
     let result = m.unless_less(result, min_normal, zero, result);
     special_cases(m, x, result)
 }
@@ -124,13 +128,13 @@ fn reciprocal_root<M: X86>(m: &mut M, x: M::Vec) -> M::Vec {
     let fraction = shift(m, BinOp::Shl, W32, fraction, 1);
     let result = m.both(BinOp::Add, halved, fraction);
 
-    let (infinity, below, zero) = (splat(m, W32, INFINITY), splat(m, W32, INFINITY - 1), splat(m, W32, 0));
+    let (infinity, below, zero) = (splat(m, x, W32, INFINITY), splat(m, x, W32, INFINITY - 1), zero(m, x));
     let result = m.unless_less(below, x, zero, result);
-    let min_normal = splat(m, W32, MIN_NORMAL);
+    let min_normal = splat(m, x, W32, MIN_NORMAL);
     let special = special_cases(m, x, result);
     // Negative normal values and minus infinity are invalid.
     let (_, magnitude) = take_apart(m, x);
-    let indefinite = splat(m, W32, 0xffc0_0000);
+    let indefinite = splat(m, x, W32, 0xffc0_0000);
     let number = m.lanes(LaneOp::Cmp(CmpOp::Sle), W32, magnitude, infinity);
     let normal = m.lanes(LaneOp::Cmp(CmpOp::Sle), W32, min_normal, magnitude);
     let negative = m.lanes(LaneOp::Cmp(CmpOp::Slt), W32, x, zero);

@@ -5,34 +5,38 @@
 
 use crate::machine::{BinOp, CmpOp, LaneOp, UnOp, Width};
 use crate::x86_64::operand::{X86, gpr, write_part};
-use crate::x86_64::vector::{BITS, constant, from_low, source, unaligned};
+use crate::x86_64::vector::{BLOCK, constant, from_low, left, set_register, unaligned};
 use crate::x86_64::{Flag, Insn};
 use BinOp::{And, LShr, Or, Shl, Sub, Xor};
 use Width::{W8, W16, W32, W64};
 
 extension! { "sse_string";
     /// Where strings with a terminating zero match.
-    [Pcmpistri], exact (m, i) { index(m, i, Lengths::Implicit) }
+    [Pcmpistri, Vpcmpistri], exact (m, i) { index(m, i, Lengths::Implicit) }
     "pcmpistri xmm1,xmm2,0" = "660f3a63ca00", "pcmpistri xmm1,[rdi],5" = "660f3a630f05", "pcmpistri xmm1,xmm2,0xa" = "660f3a63ca0a",
     "pcmpistri xmm1,xmm2,0xf" = "660f3a63ca0f", "pcmpistri xmm1,xmm2,0x3a" = "660f3a63ca3a", "pcmpistri xmm1,xmm2,0x4c" = "660f3a63ca4c",
-    "pcmpistri xmm1,xmm2,0x56" = "660f3a63ca56";
+    "pcmpistri xmm1,xmm2,0x56" = "660f3a63ca56",
+    "vpcmpistri xmm1,xmm2,0" = "c4e37963ca00";
     /// The mask of where strings with a terminating zero match.
-    [Pcmpistrm], exact (m, i) { mask(m, i, Lengths::Implicit) }
+    [Pcmpistrm, Vpcmpistrm], exact (m, i) { mask(m, i, Lengths::Implicit) }
     "pcmpistrm xmm1,xmm2,0" = "660f3a62ca00", "pcmpistrm xmm1,xmm2,0x44" = "660f3a62ca44", "pcmpistrm xmm1,[rdi],0x49" = "660f3a620f49",
-    "pcmpistrm xmm1,xmm2,0x7d" = "660f3a62ca7d";
+    "pcmpistrm xmm1,xmm2,0x7d" = "660f3a62ca7d",
+    "vpcmpistrm xmm1,xmm2,0" = "c4e37962ca00";
     /// Where strings of given lengths match.
-    [Pcmpestri], exact (m, i) { index(m, i, Lengths::Explicit(W32)) }
+    [Pcmpestri, Vpcmpestri], exact (m, i) { index(m, i, Lengths::Explicit(W32)) }
     "pcmpestri xmm1,xmm2,0" = "660f3a61ca00", "pcmpestri xmm1,[rdi],0xd" = "660f3a610f0d", "pcmpestri xmm1,xmm2,0x1a" = "660f3a61ca1a",
-    "pcmpestri xmm1,xmm2,0x77" = "660f3a61ca77";
+    "pcmpestri xmm1,xmm2,0x77" = "660f3a61ca77",
+    "vpcmpestri xmm1,xmm2,0" = "c4e37961ca00";
     /// The mask of where strings of given lengths match.
-    [Pcmpestrm], exact (m, i) { mask(m, i, Lengths::Explicit(W32)) }
-    "pcmpestrm xmm1,xmm2,0" = "660f3a60ca00", "pcmpestrm xmm1,xmm2,0x4b" = "660f3a60ca4b", "pcmpestrm xmm1,[rdi],0x31" = "660f3a600f31";
+    [Pcmpestrm, Vpcmpestrm], exact (m, i) { mask(m, i, Lengths::Explicit(W32)) }
+    "pcmpestrm xmm1,xmm2,0" = "660f3a60ca00", "pcmpestrm xmm1,xmm2,0x4b" = "660f3a60ca4b", "pcmpestrm xmm1,[rdi],0x31" = "660f3a600f31",
+    "vpcmpestrm xmm1,xmm2,0" = "c4e37960ca00";
     /// Where strings of given 64-bit lengths match.
-    [Pcmpestri64], exact (m, i) { index(m, i, Lengths::Explicit(W64)) }
-    "pcmpestri64 xmm1,xmm2,0" = "66480f3a61ca00";
+    [Pcmpestri64, Vpcmpestri64], exact (m, i) { index(m, i, Lengths::Explicit(W64)) }
+    "pcmpestri64 xmm1,xmm2,0" = "66480f3a61ca00", "vpcmpestri64 xmm1,xmm2,0" = "c4e3f961ca00";
     /// The mask of where strings of given 64-bit lengths match.
-    [Pcmpestrm64], exact (m, i) { mask(m, i, Lengths::Explicit(W64)) }
-    "pcmpestrm64 xmm1,xmm2,0x40" = "66480f3a60ca40";
+    [Pcmpestrm64, Vpcmpestrm64], exact (m, i) { mask(m, i, Lengths::Explicit(W64)) }
+    "pcmpestrm64 xmm1,xmm2,0x40" = "66480f3a60ca40", "vpcmpestrm64 xmm1,xmm2,0x40" = "c4e3f960ca40";
 }
 
 /// Where a string's length comes from: its first zero, or rax and rdx in a width.
@@ -52,7 +56,7 @@ impl Control {
     }
 
     fn count(self) -> u32 {
-        BITS / self.lane().bits()
+        BLOCK / self.lane().bits()
     }
 
     /// A bit for every lane.
@@ -97,27 +101,27 @@ fn mask<M: X86>(m: &mut M, i: &Insn, lengths: Lengths) {
     } else {
         from_low(m, matches)
     };
-    m.set_vec_reg(0, mask);
+    set_register(m, i, 0, mask);
 }
 
 /// All ones in the lanes whose bits are set.
 fn lanes_of_bits<M: X86>(m: &mut M, bits: M::Int, lane: Width) -> M::Vec {
     let half = m.trunc(bits, W16);
-    let mut everywhere = m.vec_splat(half, BITS);
+    let mut everywhere = m.vec_splat(half, BLOCK);
     let single = if lane == W8 {
         everywhere = m.shuffle(W8, everywhere, everywhere, &[0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1]);
         0x8040_2010_0804_0201_8040_2010_0804_0201
     } else {
         0x0080_0040_0020_0010_0008_0004_0002_0001
     };
-    let single = constant(m, single);
+    let single = constant(m, everywhere, single);
     let own = m.lanes(LaneOp::Int(And), lane, everywhere, single);
     m.lanes(LaneOp::Cmp(CmpOp::Eq), lane, own, single)
 }
 
 /// Do the comparison: flags, and a bit for each lane.
 fn compare<M: X86>(m: &mut M, i: &Insn, control: Control, lengths: Lengths) -> M::Int {
-    let (a, b) = (source(m, i, 0), unaligned(m, i, 1));
+    let (a, b) = (left(m, i), unaligned(m, i, 1));
     let (valid_a, valid_b) = match lengths {
         Lengths::Implicit => (before_zero(m, control, a), before_zero(m, control, b)),
         Lengths::Explicit(width) => {
@@ -151,7 +155,7 @@ fn set_flags<M: X86>(m: &mut M, control: Control, matches: M::Int, valid_a: M::I
 
 /// The lanes before the first that is zero.
 fn before_zero<M: X86>(m: &mut M, control: Control, v: M::Vec) -> M::Int {
-    let zero = m.vec_zero(BITS);
+    let zero = m.vec_zero(BLOCK);
     let zeros = bits_where(m, control, LaneOp::Cmp(CmpOp::Eq), v, zero);
     let below = m.bin_const(Sub, zeros, 1);
     let others = m.un(UnOp::Not, zeros);
@@ -185,7 +189,7 @@ fn bits_where<M: X86>(m: &mut M, control: Control, comparison: LaneOp, a: M::Vec
 /// Lane `n` of `v`, everywhere.
 fn everywhere<M: X86>(m: &mut M, control: Control, v: M::Vec, n: u32) -> M::Vec {
     let value = m.lane(v, control.lane(), n);
-    m.vec_splat(value, BITS)
+    m.vec_splat(value, BLOCK)
 }
 
 /// `bits` if lane `n` is valid, else `otherwise`.

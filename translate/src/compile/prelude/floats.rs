@@ -9,7 +9,12 @@ use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
 
 pub(super) fn define<'c>(op: &Operation<'_, 'c>, words: &[&str]) -> Option<BasicValueEnum<'c>> {
     match words {
-        [name @ ("add" | "sub" | "mul" | "div" | "sqrt"), _] => Some(exact_nans(op, plain(op, name))),
+        [name @ ("add" | "sub" | "mul" | "div" | "sqrt"), _] => {
+            Some(exact_nans(op, &op.arguments, plain(op, name)))
+        }
+        [name @ ("fma" | "fms" | "fnma" | "fnms"), _] => Some(fused(op, name)),
+        ["from_half", _] => Some(from_half(op)),
+        ["to_half", _, rounding] => Some(in_direction(op, rounding, to_half)),
         ["min_x86", _] => Some(choose(op, op.arguments[0], op.arguments[1])),
         ["max_x86", _] => Some(choose(op, op.arguments[1], op.arguments[0])),
         ["to_int", _, to, rounding] => to_int(op, to, rounding),
@@ -47,14 +52,78 @@ pub(super) fn plain<'c>(op: &Operation<'_, 'c>, name: &str) -> BasicValueEnum<'c
     constrained(op, &name, &op.arguments, true)
 }
 
+/// The product and the sum in one, with what `name` says negated.
+fn fused<'c>(op: &Operation<'_, 'c>, name: &str) -> BasicValueEnum<'c> {
+    let negated = |value: BasicValueEnum<'c>| -> BasicValueEnum<'c> {
+        match value {
+            BasicValueEnum::VectorValue(v) => built(op.ir.builder.build_float_neg(v, "")).into(),
+            other => built(op.ir.builder.build_float_neg(other.into_float_value(), "")).into(),
+        }
+    };
+    let operands = &op.arguments[..3];
+    let mut used = [operands[0], operands[1], operands[2]];
+    if name.starts_with("fn") {
+        used[0] = negated(used[0]);
+    }
+    if name.ends_with('s') {
+        used[2] = negated(used[2]);
+    }
+    exact_nans(op, operands, constrained(op, "fma", &used, true))
+}
+
+/// Half precision comes and goes as integers, which every host can pass.
+fn from_half<'c>(op: &Operation<'_, 'c>) -> BasicValueEnum<'c> {
+    let lanes = op.arguments[0].into_vector_value();
+    let half = op.ir.context.f16_type().vec_type(lanes.get_type().get_size());
+    let half = built(op.ir.builder.build_bit_cast(lanes, half, ""));
+    rounded_from(op, half, op.result_type(), "llvm.experimental.constrained.fpext", false)
+}
+
+fn to_half<'c>(op: &Operation<'_, 'c>) -> BasicValueEnum<'c> {
+    let lanes = op.arguments[0].into_vector_value().get_type().get_size();
+    let half = op.ir.context.f16_type().vec_type(lanes).into();
+    let half = rounded_from(op, op.arguments[0], half, "llvm.experimental.constrained.fptrunc", true);
+    built(op.ir.builder.build_bit_cast(half, op.result_type(), ""))
+}
+
+/// `operation` while the host rounds as `rounding` says; exceptions are raised as ever.
+fn in_direction<'c>(
+    op: &Operation<'_, 'c>,
+    rounding: &str,
+    operation: fn(&Operation<'_, 'c>) -> BasicValueEnum<'c>,
+) -> BasicValueEnum<'c> {
+    let Some(mode) = ["nearest", "up", "down", "zero"].iter().position(|name| *name == rounding) else {
+        return operation(op);
+    };
+    const MODE_BITS: u64 = 3 << 22;
+    let builder = &op.ir.builder;
+    let before = Ir::result(op.ir.intrinsic("llvm.aarch64.get.fpcr", &[], &[])).into_int_value();
+    let rest = built(builder.build_and(before, op.ir.i64(!MODE_BITS), ""));
+    let chosen = built(builder.build_or(rest, op.ir.i64((mode as u64) << 22), ""));
+    op.ir.intrinsic("llvm.aarch64.set.fpcr", &[], &[chosen.into()]);
+    let result = operation(op);
+    op.ir.intrinsic("llvm.aarch64.set.fpcr", &[], &[before.into()]);
+    result
+}
+
 /// A conversion, overloaded on result and operand.
 fn rounded<'c>(op: &Operation<'_, 'c>, name: &str, rounds: bool) -> BasicValueEnum<'c> {
-    let mut all: Vec<BasicMetadataValueEnum<'c>> = vec![op.arguments[0].into()];
+    rounded_from(op, op.arguments[0], op.result_type(), name, rounds)
+}
+
+fn rounded_from<'c>(
+    op: &Operation<'_, 'c>,
+    from: BasicValueEnum<'c>,
+    to: BasicTypeEnum<'c>,
+    name: &str,
+    rounds: bool,
+) -> BasicValueEnum<'c> {
+    let mut all: Vec<BasicMetadataValueEnum<'c>> = vec![from.into()];
     if rounds {
         all.push(op.metadata("round.dynamic"));
     }
     all.push(op.metadata(EXCEPTIONS));
-    Ir::result(op.ir.intrinsic(name, &[op.result_type(), op.arguments[0].get_type()], &all))
+    Ir::result(op.ir.intrinsic(name, &[to, from.get_type()], &all))
 }
 
 /// A comparison, of floats or lane by lane: `i1`s.
@@ -122,7 +191,11 @@ fn bits_of<'c>(
 
 /// `result`, but x86's choice of NaN where it is one: the first operand that is a NaN, quieted, or the negative
 /// default.
-fn exact_nans<'c>(op: &Operation<'_, 'c>, result: BasicValueEnum<'c>) -> BasicValueEnum<'c> {
+fn exact_nans<'c>(
+    op: &Operation<'_, 'c>,
+    operands: &[BasicValueEnum<'c>],
+    result: BasicValueEnum<'c>,
+) -> BasicValueEnum<'c> {
     let kind = result.get_type();
     let is_nan = compare(op, "fcmp", "uno", result, result);
     let (usual, rare, done) =
@@ -133,7 +206,7 @@ fn exact_nans<'c>(op: &Operation<'_, 'c>, result: BasicValueEnum<'c>) -> BasicVa
     let quiet = bits_of(op, kind, |double| if double { 1 << 51 } else { 1 << 22 });
     let default = bits_of(op, kind, |double| if double { 0xfff8 << 48 } else { 0xffc0_0000 });
     let mut chosen = built(op.ir.builder.build_bit_cast(default, kind, ""));
-    for &operand in op.arguments.iter().rev() {
+    for &operand in operands.iter().rev() {
         let operand_is_nan = compare(op, "fcmp", "uno", operand, operand);
         chosen = select(op, operand_is_nan, quieted(op, operand, quiet), chosen);
     }

@@ -2,7 +2,7 @@
 //! narrowing, byte lookup.
 
 use super::Operation;
-use crate::ir::{Ir, built};
+use crate::ir::{Ir, Memory, built};
 use inkwell::IntPredicate;
 use inkwell::types::VectorType;
 use inkwell::values::{BasicValueEnum, IntValue, PhiValue, VectorValue};
@@ -15,6 +15,11 @@ pub(super) fn define<'c>(op: &Operation<'_, 'c>, words: &[&str]) -> Option<Basic
         ["carryless_mul"] => Some(carryless_mul(op)),
         ["narrow", _, to] => narrow(op, to),
         ["lookup", _] => Some(lookup(op)),
+        ["shl", _] => {
+            let (value, counts) = (op.arguments[0].into_vector_value(), op.arguments[1].into_vector_value());
+            Some(built(op.ir.builder.build_left_shift(value, counts, "")).into())
+        }
+        ["permute", _] => Some(permute(op)),
         _ => None,
     }
 }
@@ -188,6 +193,33 @@ fn lookup<'c>(op: &Operation<'_, 'c>) -> BasicValueEnum<'c> {
         let place = built(builder.build_int_add(safe, number(n / 16 * 16), ""));
         let value = built(builder.build_extract_element(table, place, ""));
         let value = built(builder.build_select(within, value, byte.const_zero().into(), ""));
+        found = built(builder.build_insert_element(found, value, number(n), ""));
+    }
+    found.into()
+}
+
+/// Through memory, lane by lane.
+fn permute<'c>(op: &Operation<'_, 'c>) -> BasicValueEnum<'c> {
+    let builder = &op.ir.builder;
+    let (table, indices) = (op.arguments[0].into_vector_value(), op.arguments[1].into_vector_value());
+    let kind = table.get_type().get_element_type().into_int_type();
+    let count = table.get_type().get_size();
+    let slot = built(builder.build_alloca(kind.array_type(count), ""));
+    op.ir.store(Memory::State, slot, table);
+    let number = |n: u32| op.ir.context.i32_type().const_int(n.into(), false);
+    let mut found = indices.get_type().get_poison();
+    for n in 0..indices.get_type().get_size() {
+        let index = built(builder.build_extract_element(indices, number(n), "")).into_int_value();
+        let index =
+            built(builder.build_and(index, index.get_type().const_int((count - 1).into(), false), ""));
+        let bytes = op.ir.context.i64_type();
+        let index = match kind.get_bit_width() {
+            64 => index,
+            _ => built(builder.build_int_z_extend(index, bytes, "")),
+        };
+        let size = op.ir.i64(u64::from(kind.get_bit_width() / 8));
+        let at = op.ir.byte_offset(slot, built(builder.build_int_mul(index, size, "")));
+        let value = op.ir.load(Memory::State, kind, at);
         found = built(builder.build_insert_element(found, value, number(n), ""));
     }
     found.into()

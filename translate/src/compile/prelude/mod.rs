@@ -3,8 +3,10 @@
 //! inlined.
 
 mod floats;
+mod fused;
 mod integers;
 mod strings;
+mod wide;
 mod x86_64;
 
 use super::Host;
@@ -35,30 +37,48 @@ impl<'a, 'c> Operation<'a, 'c> {
     }
 }
 
-/// Define what the module uses of the prelude. An unknown name is bitcode of another version.
+/// Define what the module uses of the prelude, and what that uses. An unknown name is bitcode of another version.
 pub(super) fn define(ir: &Ir<'_>, host: &Host) -> Result<(), super::CompileError> {
-    for function in ir.module.get_functions() {
-        let name = function.get_name().to_string_lossy().into_owned();
-        let Some(operation) = name.strip_prefix("tranship.") else { continue };
-        if function.count_basic_blocks() > 0 || function.get_call_conventions() != C_CALL_CONV {
-            continue;
+    loop {
+        let undefined: Vec<FunctionValue> = ir.module.get_functions().filter(|f| is_operation(*f)).collect();
+        if undefined.is_empty() {
+            return Ok(());
         }
-        ir.builder.position_at_end(ir.block(function, "entry"));
-        function.set_linkage(Linkage::Internal);
-        function.as_global_value().set_visibility(GlobalVisibility::Default);
-        ir.add_attribute(function, "alwaysinline");
-        let arguments = function.get_params();
-        let body = Operation { ir, function, arguments };
-        let words: Vec<&str> = operation.split('.').collect();
-        let result = define_for(host, &body, &words).ok_or(super::CompileError::UnknownOperation { name })?;
-        ir.builder.position_at_end(ir.here());
-        ir.return_value(result);
+        for function in undefined {
+            define_one(ir, host, function)?;
+        }
     }
+}
+
+/// What all operations' names begin with.
+const PREFIX: &str = "tranship.";
+
+/// Whether it is an operation without a body.
+fn is_operation(function: FunctionValue<'_>) -> bool {
+    function.get_name().to_bytes().starts_with(PREFIX.as_bytes())
+        && function.count_basic_blocks() == 0
+        && function.get_call_conventions() == C_CALL_CONV
+}
+
+fn define_one<'c>(ir: &Ir<'c>, host: &Host, function: FunctionValue<'c>) -> Result<(), super::CompileError> {
+    let name = function.get_name().to_string_lossy().into_owned();
+    ir.builder.position_at_end(ir.block(function, "entry"));
+    function.set_linkage(Linkage::Internal);
+    function.as_global_value().set_visibility(GlobalVisibility::Default);
+    ir.add_attribute(function, "alwaysinline");
+    let body = Operation { ir, function, arguments: function.get_params() };
+    let words: Vec<&str> = name.trim_start_matches(PREFIX).split('.').collect();
+    let result = define_for(host, &body, &words).ok_or(super::CompileError::UnknownOperation { name })?;
+    ir.builder.position_at_end(ir.here());
+    ir.return_value(result);
     Ok(())
 }
 
 /// The body of the operation named by `words`: what it returns.
 fn define_for<'c>(host: &Host, op: &Operation<'_, 'c>, words: &[&str]) -> Option<BasicValueEnum<'c>> {
+    if wide::is_wide(op) && words[0] != "permute" {
+        return wide::by_halves(op, words);
+    }
     if host.machine == machine_id::X86_64
         && let Some(result) = x86_64::define(op, words)
     {

@@ -1,7 +1,7 @@
 //! Where an x86-64 host does what an x86 guest means with one instruction of its own. NaNs come out right by
 //! themselves, save that LLVM may exchange the operands of a sum or product, which decides between two NaNs.
 
-use super::{Operation, floats};
+use super::{Operation, floats, fused};
 use crate::ir::{Ir, built};
 use inkwell::types::{BasicType, BasicTypeEnum, VectorType};
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue, PointerValue, VectorValue};
@@ -19,6 +19,10 @@ pub(super) fn define<'c>(op: &Operation<'_, 'c>, words: &[&str]) -> Option<Basic
         ["copy_forward", bits] => copy_forward(op, bits),
         ["fill_forward", bits] => fill_forward(op, bits),
         ["narrow", from, to] => narrow(op, from, to),
+        ["shl", kind] => shift_left(op, kind),
+        ["float", name @ ("fma" | "fms" | "fnma" | "fnms"), _] => fused::multiply_add(op, name),
+        ["float", "from_half", _] => fused::from_half(op),
+        ["float", "to_half", _, rounding] => fused::to_half(op, rounding),
         ["lookup", "v16i8"] => Some(call(op, "llvm.x86.ssse3.pshuf.b.128", &op.arguments)),
         _ => None,
     }
@@ -109,6 +113,24 @@ fn round<'c>(
         }
         _ => None,
     }
+}
+
+/// Shifts by powers of two, each where the count has its bit. What LLVM makes of lanes' own counts goes through floating
+/// point where the host has no such shift, and raises its exceptions.
+fn shift_left<'c>(op: &Operation<'_, 'c>, kind: &str) -> Option<BasicValueEnum<'c>> {
+    let builder = &op.ir.builder;
+    let (mut value, counts) = (op.arguments[0].into_vector_value(), op.arguments[1].into_vector_value());
+    let lanes = value.get_type().get_size() as usize;
+    let lane = value.get_type().get_element_type().into_int_type();
+    let bits: u32 = kind.rsplit('i').next()?.parse().ok()?;
+    let every = |n: u64| VectorType::const_vector(&vec![lane.const_int(n, false); lanes]);
+    for step in 0..bits.trailing_zeros() {
+        let bit = built(builder.build_and(counts, every(1 << step), ""));
+        let unset = built(builder.build_int_compare(inkwell::IntPredicate::EQ, bit, every(0), ""));
+        let shifted = built(builder.build_left_shift(value, every(1 << step), ""));
+        value = built(builder.build_select(unset, value, shifted, "")).into_vector_value();
+    }
+    Some(value.into())
 }
 
 fn narrow<'c>(op: &Operation<'_, 'c>, from: &str, to: &str) -> Option<BasicValueEnum<'c>> {

@@ -1,0 +1,251 @@
+//! Fused multiplication and addition (FMA), and half precision (F16C). SDM vol. 2C.
+
+use super::sse_float::{NAN, invert_signs};
+use crate::machine::{FloatFormat, Negated, Rounding, Width};
+use crate::x86_64::Insn;
+use crate::x86_64::operand::{X86, memory_address, probe};
+use crate::x86_64::vector::{BLOCK, in_memory, operand, right, scalar, set, set_scalar_over};
+use FloatFormat::{F32, F64};
+
+extension! { "fma";
+    /// Products and sums of singles, in the order 132.
+    [Vfmadd132ps], exact (m, i) { packed(m, i, F32, O132, Negated { product: false, addend: false }) }
+    "vfmadd132ps ymm1,ymm2,ymm3" = "c4e26d98cb";
+    /// Products and sums of singles, in the order 213.
+    [Vfmadd213ps], exact (m, i) { packed(m, i, F32, O213, Negated { product: false, addend: false }) }
+    "vfmadd213ps ymm1,ymm2,ymm3" = "c4e26da8cb";
+    /// Products and sums of singles, in the order 231.
+    [Vfmadd231ps], exact (m, i) { packed(m, i, F32, O231, Negated { product: false, addend: false }) }
+    "vfmadd231ps ymm1,ymm2,ymm3" = "c4e26db8cb";
+    /// Products and sums of doubles, in the order 132.
+    [Vfmadd132pd], exact (m, i) { packed(m, i, F64, O132, Negated { product: false, addend: false }) }
+    "vfmadd132pd ymm1,ymm2,ymm3" = "c4e2ed98cb";
+    /// Products and sums of doubles, in the order 213.
+    [Vfmadd213pd], exact (m, i) { packed(m, i, F64, O213, Negated { product: false, addend: false }) }
+    "vfmadd213pd ymm1,ymm2,ymm3" = "c4e2eda8cb";
+    /// Products and sums of doubles, in the order 231.
+    [Vfmadd231pd], exact (m, i) { packed(m, i, F64, O231, Negated { product: false, addend: false }) }
+    "vfmadd231pd ymm1,ymm2,ymm3" = "c4e2edb8cb";
+    /// Products and sums of the lowest singles, in the order 132.
+    [Vfmadd132ss], exact (m, i) { single(m, i, F32, O132, Negated { product: false, addend: false }) }
+    "vfmadd132ss xmm1,xmm2,xmm3" = "c4e26999cb";
+    /// Products and sums of the lowest singles, in the order 213.
+    [Vfmadd213ss], exact (m, i) { single(m, i, F32, O213, Negated { product: false, addend: false }) }
+    "vfmadd213ss xmm1,xmm2,xmm3" = "c4e269a9cb";
+    /// Products and sums of the lowest singles, in the order 231.
+    [Vfmadd231ss], exact (m, i) { single(m, i, F32, O231, Negated { product: false, addend: false }) }
+    "vfmadd231ss xmm1,xmm2,xmm3" = "c4e269b9cb";
+    /// Products and sums of the lowest doubles, in the order 132.
+    [Vfmadd132sd], exact (m, i) { single(m, i, F64, O132, Negated { product: false, addend: false }) }
+    "vfmadd132sd xmm1,xmm2,xmm3" = "c4e2e999cb";
+    /// Products and sums of the lowest doubles, in the order 213.
+    [Vfmadd213sd], exact (m, i) { single(m, i, F64, O213, Negated { product: false, addend: false }) }
+    "vfmadd213sd xmm1,xmm2,xmm3" = "c4e2e9a9cb";
+    /// Products and sums of the lowest doubles, in the order 231.
+    [Vfmadd231sd], exact (m, i) { single(m, i, F64, O231, Negated { product: false, addend: false }) }
+    "vfmadd231sd xmm1,xmm2,xmm3" = "c4e2e9b9cb";
+    /// Products less a third of singles, in the order 132.
+    [Vfmsub132ps], exact (m, i) { packed(m, i, F32, O132, Negated { product: false, addend: true }) }
+    "vfmsub132ps ymm1,ymm2,ymm3" = "c4e26d9acb";
+    /// Products less a third of singles, in the order 213.
+    [Vfmsub213ps], exact (m, i) { packed(m, i, F32, O213, Negated { product: false, addend: true }) }
+    "vfmsub213ps ymm1,ymm2,ymm3" = "c4e26daacb";
+    /// Products less a third of singles, in the order 231.
+    [Vfmsub231ps], exact (m, i) { packed(m, i, F32, O231, Negated { product: false, addend: true }) }
+    "vfmsub231ps ymm1,ymm2,ymm3" = "c4e26dbacb";
+    /// Products less a third of doubles, in the order 132.
+    [Vfmsub132pd], exact (m, i) { packed(m, i, F64, O132, Negated { product: false, addend: true }) }
+    "vfmsub132pd ymm1,ymm2,ymm3" = "c4e2ed9acb";
+    /// Products less a third of doubles, in the order 213.
+    [Vfmsub213pd], exact (m, i) { packed(m, i, F64, O213, Negated { product: false, addend: true }) }
+    "vfmsub213pd ymm1,ymm2,ymm3" = "c4e2edaacb";
+    /// Products less a third of doubles, in the order 231.
+    [Vfmsub231pd], exact (m, i) { packed(m, i, F64, O231, Negated { product: false, addend: true }) }
+    "vfmsub231pd ymm1,ymm2,ymm3" = "c4e2edbacb";
+    /// Products less a third of the lowest singles, in the order 132.
+    [Vfmsub132ss], exact (m, i) { single(m, i, F32, O132, Negated { product: false, addend: true }) }
+    "vfmsub132ss xmm1,xmm2,xmm3" = "c4e2699bcb";
+    /// Products less a third of the lowest singles, in the order 213.
+    [Vfmsub213ss], exact (m, i) { single(m, i, F32, O213, Negated { product: false, addend: true }) }
+    "vfmsub213ss xmm1,xmm2,xmm3" = "c4e269abcb";
+    /// Products less a third of the lowest singles, in the order 231.
+    [Vfmsub231ss], exact (m, i) { single(m, i, F32, O231, Negated { product: false, addend: true }) }
+    "vfmsub231ss xmm1,xmm2,xmm3" = "c4e269bbcb";
+    /// Products less a third of the lowest doubles, in the order 132.
+    [Vfmsub132sd], exact (m, i) { single(m, i, F64, O132, Negated { product: false, addend: true }) }
+    "vfmsub132sd xmm1,xmm2,xmm3" = "c4e2e99bcb";
+    /// Products less a third of the lowest doubles, in the order 213.
+    [Vfmsub213sd], exact (m, i) { single(m, i, F64, O213, Negated { product: false, addend: true }) }
+    "vfmsub213sd xmm1,xmm2,xmm3" = "c4e2e9abcb";
+    /// Products less a third of the lowest doubles, in the order 231.
+    [Vfmsub231sd], exact (m, i) { single(m, i, F64, O231, Negated { product: false, addend: true }) }
+    "vfmsub231sd xmm1,xmm2,xmm3" = "c4e2e9bbcb";
+    /// A third less products of singles, in the order 132.
+    [Vfnmadd132ps], exact (m, i) { packed(m, i, F32, O132, Negated { product: true, addend: false }) }
+    "vfnmadd132ps ymm1,ymm2,ymm3" = "c4e26d9ccb";
+    /// A third less products of singles, in the order 213.
+    [Vfnmadd213ps], exact (m, i) { packed(m, i, F32, O213, Negated { product: true, addend: false }) }
+    "vfnmadd213ps ymm1,ymm2,ymm3" = "c4e26daccb";
+    /// A third less products of singles, in the order 231.
+    [Vfnmadd231ps], exact (m, i) { packed(m, i, F32, O231, Negated { product: true, addend: false }) }
+    "vfnmadd231ps ymm1,ymm2,ymm3" = "c4e26dbccb";
+    /// A third less products of doubles, in the order 132.
+    [Vfnmadd132pd], exact (m, i) { packed(m, i, F64, O132, Negated { product: true, addend: false }) }
+    "vfnmadd132pd ymm1,ymm2,ymm3" = "c4e2ed9ccb";
+    /// A third less products of doubles, in the order 213.
+    [Vfnmadd213pd], exact (m, i) { packed(m, i, F64, O213, Negated { product: true, addend: false }) }
+    "vfnmadd213pd ymm1,ymm2,ymm3" = "c4e2edaccb";
+    /// A third less products of doubles, in the order 231.
+    [Vfnmadd231pd], exact (m, i) { packed(m, i, F64, O231, Negated { product: true, addend: false }) }
+    "vfnmadd231pd ymm1,ymm2,ymm3" = "c4e2edbccb";
+    /// A third less products of the lowest singles, in the order 132.
+    [Vfnmadd132ss], exact (m, i) { single(m, i, F32, O132, Negated { product: true, addend: false }) }
+    "vfnmadd132ss xmm1,xmm2,xmm3" = "c4e2699dcb";
+    /// A third less products of the lowest singles, in the order 213.
+    [Vfnmadd213ss], exact (m, i) { single(m, i, F32, O213, Negated { product: true, addend: false }) }
+    "vfnmadd213ss xmm1,xmm2,xmm3" = "c4e269adcb";
+    /// A third less products of the lowest singles, in the order 231.
+    [Vfnmadd231ss], exact (m, i) { single(m, i, F32, O231, Negated { product: true, addend: false }) }
+    "vfnmadd231ss xmm1,xmm2,xmm3" = "c4e269bdcb";
+    /// A third less products of the lowest doubles, in the order 132.
+    [Vfnmadd132sd], exact (m, i) { single(m, i, F64, O132, Negated { product: true, addend: false }) }
+    "vfnmadd132sd xmm1,xmm2,xmm3" = "c4e2e99dcb";
+    /// A third less products of the lowest doubles, in the order 213.
+    [Vfnmadd213sd], exact (m, i) { single(m, i, F64, O213, Negated { product: true, addend: false }) }
+    "vfnmadd213sd xmm1,xmm2,xmm3" = "c4e2e9adcb";
+    /// A third less products of the lowest doubles, in the order 231.
+    [Vfnmadd231sd], exact (m, i) { single(m, i, F64, O231, Negated { product: true, addend: false }) }
+    "vfnmadd231sd xmm1,xmm2,xmm3" = "c4e2e9bdcb";
+    /// Negated products less a third of singles, in the order 132.
+    [Vfnmsub132ps], exact (m, i) { packed(m, i, F32, O132, Negated { product: true, addend: true }) }
+    "vfnmsub132ps ymm1,ymm2,ymm3" = "c4e26d9ecb";
+    /// Negated products less a third of singles, in the order 213.
+    [Vfnmsub213ps], exact (m, i) { packed(m, i, F32, O213, Negated { product: true, addend: true }) }
+    "vfnmsub213ps ymm1,ymm2,ymm3" = "c4e26daecb";
+    /// Negated products less a third of singles, in the order 231.
+    [Vfnmsub231ps], exact (m, i) { packed(m, i, F32, O231, Negated { product: true, addend: true }) }
+    "vfnmsub231ps ymm1,ymm2,ymm3" = "c4e26dbecb";
+    /// Negated products less a third of doubles, in the order 132.
+    [Vfnmsub132pd], exact (m, i) { packed(m, i, F64, O132, Negated { product: true, addend: true }) }
+    "vfnmsub132pd ymm1,ymm2,ymm3" = "c4e2ed9ecb";
+    /// Negated products less a third of doubles, in the order 213.
+    [Vfnmsub213pd], exact (m, i) { packed(m, i, F64, O213, Negated { product: true, addend: true }) }
+    "vfnmsub213pd ymm1,ymm2,ymm3" = "c4e2edaecb";
+    /// Negated products less a third of doubles, in the order 231.
+    [Vfnmsub231pd], exact (m, i) { packed(m, i, F64, O231, Negated { product: true, addend: true }) }
+    "vfnmsub231pd ymm1,ymm2,ymm3" = "c4e2edbecb";
+    /// Negated products less a third of the lowest singles, in the order 132.
+    [Vfnmsub132ss], exact (m, i) { single(m, i, F32, O132, Negated { product: true, addend: true }) }
+    "vfnmsub132ss xmm1,xmm2,xmm3" = "c4e2699fcb";
+    /// Negated products less a third of the lowest singles, in the order 213.
+    [Vfnmsub213ss], exact (m, i) { single(m, i, F32, O213, Negated { product: true, addend: true }) }
+    "vfnmsub213ss xmm1,xmm2,xmm3" = "c4e269afcb";
+    /// Negated products less a third of the lowest singles, in the order 231.
+    [Vfnmsub231ss], exact (m, i) { single(m, i, F32, O231, Negated { product: true, addend: true }) }
+    "vfnmsub231ss xmm1,xmm2,xmm3" = "c4e269bfcb";
+    /// Negated products less a third of the lowest doubles, in the order 132.
+    [Vfnmsub132sd], exact (m, i) { single(m, i, F64, O132, Negated { product: true, addend: true }) }
+    "vfnmsub132sd xmm1,xmm2,xmm3" = "c4e2e99fcb";
+    /// Negated products less a third of the lowest doubles, in the order 213.
+    [Vfnmsub213sd], exact (m, i) { single(m, i, F64, O213, Negated { product: true, addend: true }) }
+    "vfnmsub213sd xmm1,xmm2,xmm3" = "c4e2e9afcb";
+    /// Negated products less a third of the lowest doubles, in the order 231.
+    [Vfnmsub231sd], exact (m, i) { single(m, i, F64, O231, Negated { product: true, addend: true }) }
+    "vfnmsub231sd xmm1,xmm2,xmm3" = "c4e2e9bfcb";
+    /// Products of singles, and differences in even, sums in odd lanes, in the order 132.
+    [Vfmaddsub132ps], exact (m, i) { alternating(m, i, F32, O132, false) }
+    "vfmaddsub132ps ymm1,ymm2,ymm3" = "c4e26d96cb";
+    /// Products of singles, and differences in even, sums in odd lanes, in the order 213.
+    [Vfmaddsub213ps], exact (m, i) { alternating(m, i, F32, O213, false) }
+    "vfmaddsub213ps ymm1,ymm2,ymm3" = "c4e26da6cb";
+    /// Products of singles, and differences in even, sums in odd lanes, in the order 231.
+    [Vfmaddsub231ps], exact (m, i) { alternating(m, i, F32, O231, false) }
+    "vfmaddsub231ps ymm1,ymm2,ymm3" = "c4e26db6cb";
+    /// Products of doubles, and differences in even, sums in odd lanes, in the order 132.
+    [Vfmaddsub132pd], exact (m, i) { alternating(m, i, F64, O132, false) }
+    "vfmaddsub132pd ymm1,ymm2,ymm3" = "c4e2ed96cb";
+    /// Products of doubles, and differences in even, sums in odd lanes, in the order 213.
+    [Vfmaddsub213pd], exact (m, i) { alternating(m, i, F64, O213, false) }
+    "vfmaddsub213pd ymm1,ymm2,ymm3" = "c4e2eda6cb";
+    /// Products of doubles, and differences in even, sums in odd lanes, in the order 231.
+    [Vfmaddsub231pd], exact (m, i) { alternating(m, i, F64, O231, false) }
+    "vfmaddsub231pd ymm1,ymm2,ymm3" = "c4e2edb6cb";
+    /// Products of singles, and sums in even, differences in odd lanes, in the order 132.
+    [Vfmsubadd132ps], exact (m, i) { alternating(m, i, F32, O132, true) }
+    "vfmsubadd132ps ymm1,ymm2,ymm3" = "c4e26d97cb";
+    /// Products of singles, and sums in even, differences in odd lanes, in the order 213.
+    [Vfmsubadd213ps], exact (m, i) { alternating(m, i, F32, O213, true) }
+    "vfmsubadd213ps ymm1,ymm2,ymm3" = "c4e26da7cb";
+    /// Products of singles, and sums in even, differences in odd lanes, in the order 231.
+    [Vfmsubadd231ps], exact (m, i) { alternating(m, i, F32, O231, true) }
+    "vfmsubadd231ps ymm1,ymm2,ymm3" = "c4e26db7cb";
+    /// Products of doubles, and sums in even, differences in odd lanes, in the order 132.
+    [Vfmsubadd132pd], exact (m, i) { alternating(m, i, F64, O132, true) }
+    "vfmsubadd132pd ymm1,ymm2,ymm3" = "c4e2ed97cb";
+    /// Products of doubles, and sums in even, differences in odd lanes, in the order 213.
+    [Vfmsubadd213pd], exact (m, i) { alternating(m, i, F64, O213, true) }
+    "vfmsubadd213pd ymm1,ymm2,ymm3" = "c4e2eda7cb";
+    /// Products of doubles, and sums in even, differences in odd lanes, in the order 231.
+    [Vfmsubadd231pd], exact (m, i) { alternating(m, i, F64, O231, true) }
+    "vfmsubadd231pd ymm1,ymm2,ymm3" = "c4e2edb7cb";
+    /// Half precision to singles.
+    [Vcvtph2ps], exact (m, i) {
+        let a = right(m, i);
+        let result = m.half_to_single_lanes(NAN, a);
+        set(m, i, result);
+    }
+    "vcvtph2ps ymm1,xmm2" = "c4e27d13ca", "vcvtph2ps xmm1,[rdi]" = "c4e279130f";
+    /// Singles to half precision, rounded as an immediate says.
+    [Vcvtps2ph], exact (m, i) {
+        let a = operand(m, i, 1);
+        if in_memory(i, 0) {
+            // A fault comes before exceptions.
+            let address = memory_address(m, i);
+            probe(m, address, i.memory_size().size() as u64);
+        }
+        let rounding = match i.immediate8() & 7 {
+            0 => Rounding::NearestEven,
+            1 => Rounding::Down,
+            2 => Rounding::Up,
+            3 => Rounding::Zero,
+            _ => Rounding::Current,
+        };
+        let result = m.single_to_half_lanes(rounding, NAN, a);
+        let halves = 8 * i.op1_register().size() as u32 / 2;
+        if in_memory(i, 0) && halves == 64 {
+            let address = memory_address(m, i);
+            let low = m.lane(result, Width::W64, 0);
+            m.store(address, low);
+        } else {
+            let result = m.vec_resize(result, halves.max(BLOCK));
+            set(m, i, result);
+        }
+    }
+    "vcvtps2ph xmm1,ymm2,0" = "c4e37d1dd100", "vcvtps2ph [rdi],xmm2,4" = "c4e3791d1704", "vcvtps2ph xmm1,xmm2,3" = "c4e3791dd103", "vcvtps2ph [rdi],ymm2,1" = "c4e37d1d1701";
+}
+
+/// The places of the factors and of the addend among the operands, by the number in the name.
+type Order = [u32; 3];
+const O132: Order = [0, 2, 1];
+const O213: Order = [1, 0, 2];
+const O231: Order = [1, 2, 0];
+
+fn packed<M: X86>(m: &mut M, i: &Insn, format: FloatFormat, order: Order, negated: Negated) {
+    let operands = order.map(|op| operand(m, i, op));
+    let result = m.float_fma_lanes(format, negated, NAN, operands);
+    set(m, i, result);
+}
+
+fn single<M: X86>(m: &mut M, i: &Insn, format: FloatFormat, order: Order, negated: Negated) {
+    let operands = order.map(|op| scalar(m, i, op, format.width()));
+    let result = m.float_fma(format, negated, NAN, operands);
+    set_scalar_over(m, i, 0, result);
+}
+
+/// Additions and subtractions in turn: `subtracted` are the lanes of the latter, even or odd.
+fn alternating<M: X86>(m: &mut M, i: &Insn, format: FloatFormat, order: Order, odd_subtracted: bool) {
+    let [a, b, c] = order.map(|op| operand(m, i, op));
+    let c = invert_signs(m, format, c, odd_subtracted);
+    let result = m.float_fma_lanes(format, Negated { product: false, addend: false }, NAN, [a, b, c]);
+    set(m, i, result);
+}
