@@ -1,35 +1,22 @@
 //! x86-64's extended state in memory: the FXSAVE image and the standard (uncompacted) XSAVE format, as signal
-//! frames and checkpoints have it (SDM vol. 1, chapter 13; offsets of components as all CPUs have them).
+//! frames and checkpoints have it (SDM vol. 1, chapter 13).
 
 use tranship_isa::x86_64::Cpu;
+use tranship_isa::x86_64::xsave::{Component, HEADER};
 
-/// XCR0 and XSTATE_BV bits of the components that [`Cpu`] holds.
-#[allow(missing_docs)]
-pub mod feature {
-    pub const X87: u64 = 1 << 0;
-    pub const SSE: u64 = 1 << 1;
-    pub const AVX: u64 = 1 << 2;
-    pub const OPMASK: u64 = 1 << 5;
-    pub const ZMM_HI256: u64 = 1 << 6;
-    pub const HI16_ZMM: u64 = 1 << 7;
-    pub const PKRU: u64 = 1 << 9;
-    pub const AVX512: u64 = OPMASK | ZMM_HI256 | HI16_ZMM;
-    /// All of these.
-    pub const ALL: u64 = X87 | SSE | AVX | AVX512 | PKRU;
-}
+pub use tranship_isa::x86_64::xsave::feature;
 
 /// Offsets of the components.
 const ST: usize = 32;
 const XMM: usize = 160;
 const SW_RESERVED: usize = 464;
-const HEADER: usize = 512;
-const AVX: usize = 576;
-const OPMASK: usize = 1088;
-const ZMM_HI256: usize = 1152;
-const HI16_ZMM: usize = 1664;
-const PKRU: usize = 2688;
+const AVX: usize = Component::of(feature::AVX).offset;
+const OPMASK: usize = Component::of(feature::OPMASK).offset;
+const ZMM_HI256: usize = Component::of(feature::ZMM_HI256).offset;
+const HI16_ZMM: usize = Component::of(feature::HI16_ZMM).offset;
+const PKRU: usize = Component::of(feature::PKRU).offset;
 /// Bytes with all components.
-pub const MAX_BYTES: usize = 2696;
+pub const MAX_BYTES: usize = Component::of(feature::PKRU).end();
 /// Bytes behind the state of a signal frame for FP_XSTATE_MAGIC2.
 pub const FRAME_MAGIC2_BYTES: usize = 4;
 const FP_XSTATE_MAGIC1: u32 = 0x4650_5853;

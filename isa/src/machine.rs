@@ -605,6 +605,12 @@ pub trait Machine {
         self.trap_if(misaligned, Trap::GeneralProtection);
     }
 
+    /// Have the interpreter execute this instruction, unless this machine is the interpreter: if true, the block has no
+    /// more to do. For what is long and rare.
+    fn interpreted(&mut self) -> bool {
+        false
+    }
+
     // ---- everything that is a unit of its own ----
 
     /// Hand one operation to the guest's coprocessor: `operation` is the guest's own numbering (for

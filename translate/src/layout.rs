@@ -15,6 +15,8 @@ pub(crate) const OTHER_FLAGS: usize = CPU + offset_of!(Cpu, other_flags);
 pub(crate) const FS_BASE: usize = CPU + offset_of!(Cpu, fs_base);
 /// Offset of the GS base.
 pub(crate) const GS_BASE: usize = CPU + offset_of!(Cpu, gs_base);
+/// Offset of mask register k0; the others follow.
+pub(crate) const OPMASK: usize = CPU + offset_of!(Cpu, opmask);
 /// Offset of MXCSR.
 pub(crate) const MXCSR: usize = CPU + offset_of!(Cpu, mxcsr);
 /// Offset of the safepoint request.

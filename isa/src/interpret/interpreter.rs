@@ -391,6 +391,7 @@ impl<H: Host> Machine for Interpreter<'_, H> {
             Reg::OtherFlags => (Width::W64, self.cpu.other_flags),
             Reg::FsBase => (Width::W64, self.cpu.fs_base),
             Reg::GsBase => (Width::W64, self.cpu.gs_base),
+            Reg::Opmask(number) => (Width::W64, self.cpu.opmask[usize::from(number)]),
             Reg::Mxcsr => (Width::W32, self.cpu.mxcsr.into()),
         };
         Integer { bits: bits.into(), width }
@@ -406,6 +407,7 @@ impl<H: Host> Machine for Interpreter<'_, H> {
             Reg::OtherFlags => self.cpu.other_flags = value.low(),
             Reg::FsBase => self.cpu.fs_base = value.low(),
             Reg::GsBase => self.cpu.gs_base = value.low(),
+            Reg::Opmask(number) => self.cpu.opmask[usize::from(number)] = value.low(),
             Reg::Mxcsr => self.cpu.mxcsr = value.low() as u32,
         }
     }

@@ -57,6 +57,8 @@ pub enum Reg {
     FsBase,
     /// GS segment base. 64 bits.
     GsBase,
+    /// AVX-512 mask register k0..k7. 64 bits.
+    Opmask(u8),
     /// SSE control and status. 32 bits. Reading it collects the exception flags raised so far, writing it
     /// puts rounding and masks in force.
     Mxcsr,

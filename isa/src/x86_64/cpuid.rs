@@ -1,7 +1,8 @@
-//! What the guest's CPU says it can do: the one place that decides which features programs see. It looks
-//! like an Intel Goldmont, which has SHA and SSE4.2 but no AVX, with newer general-register instructions. A
-//! feature is listed when all of its instructions have blocks (a test looks), and XSAVE is not.
+//! What the guest's CPU says it can do: the one place that decides which features programs see. It is
+//! x86-64-v3: like an Intel Haswell, with SHA and newer general-register instructions, without RDRAND, whose random
+//! numbers would be ours. A feature is listed when all of its instructions have blocks (a test looks).
 
+use super::xsave::{COMPONENTS, EXTENDED, XCR0};
 use iced_x86::CpuidFeature as F;
 
 /// A feature bit of CPUID.
@@ -43,14 +44,21 @@ pub const FEATURES: &[Feature] = &[
     feature(1, ECX, 0, F::SSE3),
     feature(1, ECX, 1, F::PCLMULQDQ),
     feature(1, ECX, 9, F::SSSE3),
+    feature(1, ECX, 12, F::FMA),
     feature(1, ECX, 13, F::CMPXCHG16B),
     feature(1, ECX, 19, F::SSE4_1),
     feature(1, ECX, 20, F::SSE4_2),
     feature(1, ECX, 22, F::MOVBE),
     feature(1, ECX, 23, F::POPCNT),
     feature(1, ECX, 25, F::AES),
+    feature(1, ECX, 26, F::XSAVE),
+    // The operating system has enabled it.
+    promise(1, ECX, 27),
+    feature(1, ECX, 28, F::AVX),
+    feature(1, ECX, 29, F::F16C),
     feature(7, EBX, 0, F::FSGSBASE),
     feature(7, EBX, 3, F::BMI1),
+    feature(7, EBX, 5, F::AVX2),
     feature(7, EBX, 8, F::BMI2),
     // Fast rep movsb and stosb: they become one copy.
     promise(7, EBX, 9),
@@ -72,9 +80,9 @@ pub const FEATURES: &[Feature] = &[
 
 const VENDOR: &[u8; 12] = b"GenuineIntel";
 const BRAND: &[u8; 48] = b"Tranship virtual x86-64 CPU\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-/// Family 6, model 0x5c, stepping 9.
-const SIGNATURE: u32 = 0x0005_06c9;
-const LAST_BASIC: u32 = 7;
+/// Family 6, model 0x3c, stepping 3.
+const SIGNATURE: u32 = 0x0003_06c3;
+const LAST_BASIC: u32 = 0xd;
 const LAST_EXTENDED: u32 = 0x8000_0008;
 const CACHE_LINE: u32 = 64;
 
@@ -99,6 +107,7 @@ fn fixed(leaf: u32, subleaf: u32) -> [u32; 4] {
         // "See leaf 4".
         2 => [0x00ff_ff01, 0, 0, 0],
         4 => cache(subleaf),
+        0xd => extended_state(subleaf),
         0x8000_0000 => [LAST_EXTENDED, 0, 0, 0],
         0x8000_0002..=0x8000_0004 => {
             let first = (leaf - 0x8000_0002) as usize * 4;
@@ -117,6 +126,24 @@ fn fixed(leaf: u32, subleaf: u32) -> [u32; 4] {
 /// The `n`th little-endian word of a string.
 fn word(text: &[u8], n: usize) -> u32 {
     text.iter().skip(4 * n).take(4).rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
+}
+
+/// Leaf 0xd: what XSAVE and its like have of the extended state, and where. XSAVEOPT, XSAVEC and XGETBV of 1 are there.
+fn extended_state(index: u32) -> [u32; 4] {
+    let enabled = || COMPONENTS.iter().filter(|component| XCR0 >> component.number & 1 != 0);
+    let end = enabled().map(|component| component.end()).max().unwrap_or(EXTENDED) as u32;
+    match index {
+        0 => [XCR0 as u32, end, end, (XCR0 >> 32) as u32],
+        1 => [0b111, end, 0, 0],
+        _ => enabled()
+            .find(|component| component.number == index)
+            .map_or([0; 4], |component| [component.bytes as u32, component.offset as u32, 0, 0]),
+    }
+}
+
+/// Whether the bit of a register of a leaf is set: by its subleaf 0.
+pub fn has(leaf: u32, register: usize, bit: u32) -> bool {
+    query(leaf, 0) >> (32 * register as u32 + bit) & 1 != 0
 }
 
 /// Leaf 4: the caches, which libraries size their copies by.

@@ -13,6 +13,7 @@ mod mmx;
 mod operand;
 mod vector;
 pub mod x87;
+pub mod xsave;
 
 pub use cpu::{Cpu, Flag, Reg, VEC_BYTES, VEC_REGS, X87};
 pub use decode::{DecodeError, Insn, decode};

@@ -89,14 +89,20 @@ extern "C" fn interpret_one(thread: *mut ThreadBlock) -> u64 {
         (block, std::slice::from_raw_parts(at as *const u8, len as usize))
     };
     let cpu = &mut block.state.cpu;
+    tranship_runtime::host::fp_collect(&mut cpu.mxcsr);
     let start = block.runtime_private[CODE];
     while let Some(rest) = code.get(cpu.rip.wrapping_sub(start) as usize..).filter(|rest| !rest.is_empty()) {
         let insn = decode(rest, cpu.rip).unwrap();
         match interpret::step(cpu, &mut Memory, &insn) {
             Step::Next | Step::Jumped => {}
+            Step::Trapped(trap) => {
+                block.runtime_private[TRAP] = trap as u64;
+                return 1;
+            }
             other => panic!("{insn:?} interpreted: {other:?}"),
         }
     }
+    tranship_runtime::host::fp_apply(cpu.mxcsr);
     0
 }
 

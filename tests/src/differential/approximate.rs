@@ -25,7 +25,14 @@ pub(super) fn forgive(insn: &Insn, before: &State, expected: &State, found: &Sta
             forgive_last_digit(&expected.cpu, &mut found.cpu);
             return Some(found);
         }
-        N::Fxsave | N::Fxsave64 => [6..24, 28..32],
+        N::Fxsave
+        | N::Fxsave64
+        | N::Xsave
+        | N::Xsave64
+        | N::Xsaveopt
+        | N::Xsaveopt64
+        | N::Xsavec
+        | N::Xsavec64 => [6..24, 28..32],
         N::Fnstenv | N::Fnsave if is_short(insn) => [6..14, 0..0],
         N::Fnstenv | N::Fnsave => [12..28, 0..0],
         _ => return None,

@@ -191,6 +191,13 @@ fn suit_mnemonic(random: &mut Random, insn: &Insn, state: &mut State) {
             let mxcsr = memory_operand(insn, state).unwrap_or(0).wrapping_add(24);
             clear_in_memory(state, mxcsr, 1 << 17);
         }
+        N::Xsave | N::Xsave64 | N::Xsaveopt | N::Xsaveopt64 | N::Xsavec | N::Xsavec64 => {
+            enabled_components(random, state);
+        }
+        N::Xrstor | N::Xrstor64 => {
+            enabled_components(random, state);
+            valid_header(random, memory_operand(insn, state).unwrap_or(0), state);
+        }
         N::Popf | N::Popfq => clear_in_memory(state, state.cpu.gpr[RSP], TRAPPING_FLAGS),
         N::Jmp | N::Call => canonical_target(insn, state),
         N::Ret => {
@@ -223,6 +230,30 @@ fn small_indices(random: &mut Random, insn: &Insn, state: &mut State) {
         for lane in state.cpu.vec[insn.memory_index().number()].chunks_exact_mut(8) {
             lane.copy_from_slice(&random.below(64).to_le_bytes());
         }
+    }
+}
+
+/// A mask in edx:eax of components that every CPU has enabled.
+fn enabled_components(random: &mut Random, state: &mut State) {
+    state.cpu.gpr[RAX] = random.below(8);
+    state.cpu.gpr[RDX] = 0;
+}
+
+/// An XSAVE header that says something of those components, mostly.
+fn valid_header(random: &mut Random, area: u64, state: &mut State) {
+    clear_in_memory(state, area.wrapping_add(24), 0xffff_0000);
+    if random.one_in(8) {
+        return;
+    }
+    let listed = random.below(8);
+    let (present, layout) = match random.below(2) {
+        0 => (listed, 0),
+        _ => (listed & random.bits(), 1 << 63 | listed),
+    };
+    if let Some(header) = state.bytes_at(area.wrapping_add(512), 64) {
+        header.fill(0);
+        header[..8].copy_from_slice(&present.to_le_bytes());
+        header[8..16].copy_from_slice(&u64::to_le_bytes(layout));
     }
 }
 

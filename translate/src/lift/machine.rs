@@ -521,6 +521,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
             Reg::OtherFlags => self.load_field(layout::OTHER_FLAGS, Width::W64),
             Reg::FsBase => self.load_field(layout::FS_BASE, Width::W64),
             Reg::GsBase => self.load_field(layout::GS_BASE, Width::W64),
+            Reg::Opmask(number) => self.load_field(layout::OPMASK + 8 * usize::from(number), Width::W64),
             Reg::Mxcsr => self.read_mxcsr(),
         }
     }
@@ -535,6 +536,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
             Reg::OtherFlags => self.store_field(layout::OTHER_FLAGS, value),
             Reg::FsBase => self.store_field(layout::FS_BASE, value),
             Reg::GsBase => self.store_field(layout::GS_BASE, value),
+            Reg::Opmask(number) => self.store_field(layout::OPMASK + 8 * usize::from(number), value),
             Reg::Mxcsr => self.write_mxcsr(value),
         }
     }
@@ -699,6 +701,10 @@ impl<'c> Machine for Lifter<'_, 'c> {
     }
     fn syscall(&mut self) {
         self.emit_stub_call("tranship.syscall", self.next);
+    }
+    fn interpreted(&mut self) -> bool {
+        self.emit_interpreted();
+        true
     }
     fn trap_if(&mut self, cond: Bit<'c>, trap: Trap) {
         self.emit_trap(cond, trap);

@@ -8,7 +8,7 @@ use crate::x86_64::operand::{X86, memory_address, probe, write};
 use crate::x86_64::vector::BLOCK;
 use crate::x86_64::x87::Operation;
 use crate::x86_64::{Insn, Reg};
-use iced_x86::MemorySize;
+use iced_x86::{MemorySize, Mnemonic};
 use Width::{W16, W32, W64, W128};
 
 extension! { "float_state";
@@ -198,14 +198,22 @@ fn aligned_address<M: X86>(m: &mut M, i: &Insn) -> M::Int {
     address
 }
 
-/// The pointers are 64 bits in FXSAVE64 and 32 bits, with selectors of zero, in FXSAVE.
+/// The pointers are 64 bits in FXSAVE64, XSAVE64 and the like and 32 bits, with selectors of zero, in FXSAVE.
 fn is_wide(i: &Insn) -> bool {
     i.memory_size() == MemorySize::Fxsave64_512Byte
+        || matches!(i.mnemonic(), Mnemonic::Xsave64 | Mnemonic::Xsaveopt64 | Mnemonic::Xsavec64 | Mnemonic::Xrstor64)
 }
 
 fn store_image<M: X86>(m: &mut M, i: &Insn) {
     let address = aligned_address(m, i);
     probe(m, address, 512);
+    store_x87(m, i, address);
+    store_mxcsr(m, address);
+    store_xmm(m, address);
+}
+
+/// The x87 part of an image.
+pub(super) fn store_x87<M: X86>(m: &mut M, i: &Insn, address: M::Int) {
     let none = m.int(W128, 0);
     let mut low = m.coprocessor(Operation::ImageLow as u32, none, none);
     let data = m.coprocessor(Operation::ImageHigh as u32, none, none);
@@ -219,15 +227,23 @@ fn store_image<M: X86>(m: &mut M, i: &Insn) {
     }
     m.store(address, low);
     store_at(m, address, image::DATA_POINTER, data);
-    let mxcsr = m.reg(Reg::Mxcsr);
-    store_at(m, address, image::MXCSR, mxcsr);
-    let mask = m.int(W32, MXCSR_MASK);
-    store_at(m, address, image::MXCSR_MASK, mask);
     for n in 0..8 {
         let number = m.int(W128, n);
         let value = m.coprocessor(Operation::Register as u32, number, none);
         store_at(m, address, image::X87 + 16 * n, value);
     }
+}
+
+/// MXCSR and the mask of its bits in an image.
+pub(super) fn store_mxcsr<M: X86>(m: &mut M, address: M::Int) {
+    let mxcsr = m.reg(Reg::Mxcsr);
+    store_at(m, address, image::MXCSR, mxcsr);
+    let mask = m.int(W32, MXCSR_MASK);
+    store_at(m, address, image::MXCSR_MASK, mask);
+}
+
+/// The XMM registers in an image.
+pub(super) fn store_xmm<M: X86>(m: &mut M, address: M::Int) {
     for n in 0..16 {
         let value = m.vec_reg(n, BLOCK);
         let at = m.bin_const(BinOp::Add, address, image::XMM + 16 * u64::from(n));
@@ -245,9 +261,28 @@ fn load_at<M: X86>(m: &mut M, address: M::Int, offset: u64, width: Width) -> M::
     m.load(at, width)
 }
 
-/// Everything is read before anything is set.
+/// Everything that can be refused is looked at before anything is set.
 fn load_image<M: X86>(m: &mut M, i: &Insn) {
     let address = aligned_address(m, i);
+    probe(m, address, 512);
+    load_mxcsr(m, address);
+    load_x87(m, i, address);
+    load_xmm(m, address);
+}
+
+/// The x87 unit in its initial state.
+pub(super) fn initialise<M: X86>(m: &mut M) {
+    let none = m.int(W128, 0);
+    m.coprocessor(Operation::Initialize as u32, none, none);
+    let zeros = [none; 8];
+    set_registers(m, zeros);
+    // The registers are empty.
+    let control = m.int(W128, 0x37f);
+    m.coprocessor(Operation::SetImage as u32, control, none);
+}
+
+/// The x87 part of an image.
+pub(super) fn load_x87<M: X86>(m: &mut M, i: &Insn, address: M::Int) {
     let mut low = m.load(address, W128);
     let data = load_at(m, address, image::DATA_POINTER, if is_wide(i) { W64 } else { W32 });
     let data = m.zext(data, W128);
@@ -256,19 +291,25 @@ fn load_image<M: X86>(m: &mut M, i: &Insn) {
         let mask = join(m, ones, narrow);
         low = m.bin(BinOp::And, low, mask);
     }
-    let mxcsr = load_at(m, address, image::MXCSR, W32);
-    let x87: [M::Int; 8] = core::array::from_fn(|n| {
+    let registers: [M::Int; 8] = core::array::from_fn(|n| {
         let at = m.bin_const(BinOp::Add, address, image::X87 + 16 * n as u64);
         load_80(m, at)
     });
-    let xmm: [M::Vec; 16] = core::array::from_fn(|n| {
-        let at = m.bin_const(BinOp::Add, address, image::XMM + 16 * n as u64);
-        m.load_vec(at, BLOCK)
-    });
-    set_mxcsr(m, mxcsr);
     m.coprocessor(Operation::SetImage as u32, low, data);
-    set_registers(m, x87);
-    for (n, value) in (0..).zip(xmm) {
+    set_registers(m, registers);
+}
+
+/// MXCSR in an image.
+pub(super) fn load_mxcsr<M: X86>(m: &mut M, address: M::Int) {
+    let mxcsr = load_at(m, address, image::MXCSR, W32);
+    set_mxcsr(m, mxcsr);
+}
+
+/// The XMM registers in an image.
+pub(super) fn load_xmm<M: X86>(m: &mut M, address: M::Int) {
+    for n in 0..16 {
+        let at = m.bin_const(BinOp::Add, address, image::XMM + 16 * u64::from(n));
+        let value = m.load_vec(at, BLOCK);
         m.set_vec_reg(n, value);
     }
 }

@@ -182,4 +182,5 @@ extensions! {
     x87,
     x87_function,
     float_state,
+    xsave,
 }

@@ -86,12 +86,6 @@ extension! { "system";
     }
     "rdtsc" = "0f31", "rdtscp" = "0f01f9";
 
-    /// Extended control register: #UD, since CPUID does not offer OSXSAVE.
-    [Xgetbv], approximate("CPUID hides XSAVE, which the machine may have") (m, _i) {
-        raise(m, Trap::Undefined);
-    }
-    "xgetbv" = "0f01d0";
-
     /// Read a segment base.
     [Rdfsbase, Rdgsbase], exact (m, i) {
         let base = m.reg(base_of(i));

@@ -138,7 +138,13 @@ pub(in crate::discover) fn registers(factory: &mut InstructionInfoFactory, i: &I
 
 /// Whether the instruction moves whole parts of the register file to or from memory.
 fn saves_or_restores(i: &Insn) -> bool {
-    const FEATURES: [CpuidFeature; 2] = [CpuidFeature::FXSR, CpuidFeature::XSAVE];
+    const FEATURES: [CpuidFeature; 5] = [
+        CpuidFeature::FXSR,
+        CpuidFeature::XSAVE,
+        CpuidFeature::XSAVEOPT,
+        CpuidFeature::XSAVEC,
+        CpuidFeature::XSAVES,
+    ];
     i.cpuid_features().iter().any(|f| FEATURES.contains(f))
 }
 
