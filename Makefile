@@ -4,7 +4,7 @@
 export PATH := /usr/bin:/bin:/usr/sbin:/sbin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: setup blobs agents build test demo bench-translate bench-recode fmt lint clean help
+.PHONY: setup blobs agents build test test-packages demo bench-translate bench-recode fmt lint clean help
 
 setup: ## install missing Debian packages and fetch crates
 	@setup/install
@@ -20,6 +20,9 @@ build: setup blobs agents ## build the command line (target/release/tranship)
 
 test: setup blobs agents ## lints, unit, differential and migration tests, fuzzing; ends with one line of totals
 	@tests/run
+
+test-packages: setup ## run two dozen Debian programs under the runtime for each host, those that take long too
+	cargo test -q -p tranship-runtime --locked --features long --test runtime packages::
 
 demo: build ## two Debian programs cross from x86-64 to arm64 and back in mid-run
 	@cli/demo/run

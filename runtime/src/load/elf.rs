@@ -205,8 +205,8 @@ impl File {
         if whole && path.last() == Some(&0) { Ok(Some(path)) } else { Err(ElfError::Truncated) }
     }
 
-    /// Map all segments: at their own addresses, or if the file is position-independent at `wanted`, or at a
-    /// place of our choice.
+    /// Map all segments: at their own addresses, or if the file is position-independent at `wanted` if that is
+    /// free, or at a place of our choice.
     pub fn map(&self, wanted: Option<u64>) -> Result<Mapped, ElfError> {
         let low = self.loads().map(|segment| segment.address / PAGE * PAGE).min().ok_or(ElfError::NotElf)?;
         let mut high = 0;
@@ -234,10 +234,12 @@ impl File {
 
     /// Make sure that `len` bytes are free where the file goes; yields where that is.
     fn find_room(&self, low: u64, len: u64, wanted: Option<u64>) -> Result<u64, ElfError> {
-        let fixed = if self.header.kind == ET_EXEC { Some(low) } else { wanted };
-        let start = match fixed {
-            Some(at) => linux::map_anonymous(at, len).map_err(|_| ElfError::Occupied(at))?,
-            None => place::find(len, PAGE, false, |at| linux::map_anonymous(at, len))?,
+        let start = if self.header.kind == ET_EXEC {
+            linux::map_anonymous(low, len).map_err(|_| ElfError::Occupied(low))?
+        } else {
+            let preferred = wanted.and_then(|at| linux::map_anonymous(at, len).ok());
+            let anywhere = || place::find(len, PAGE, false, |at| linux::map_anonymous(at, len));
+            preferred.map_or_else(anywhere, Ok)?
         };
         // SAFETY: mapped just now.
         unsafe { linux::munmap(start, len) }?;

@@ -27,7 +27,6 @@ pub(super) fn execve(call: &Call) -> Outcome {
 
 /// execveat(2): a path below a directory descriptor, or a descriptor itself, by way of /proc.
 pub(super) fn execveat(call: &Call) -> Outcome {
-    const PREFIX: &[u8] = b"/proc/self/fd/";
     let [_, path, argv, envp, flags, _] = call.args;
     let mut given = [0; MAX_PATH];
     let given = attempt!(access::read_string(path, &mut given));
@@ -38,9 +37,7 @@ pub(super) fn execveat(call: &Call) -> Outcome {
     if given.len() == 1 && flags & AT_EMPTY_PATH == 0 {
         return Errno::ENOENT.into();
     }
-    let mut path = Path::new();
-    attempt!(path.push(PREFIX));
-    attempt!(path.push_number(dir));
+    let mut path = attempt!(Path::of_descriptor(dir));
     if given.len() > 1 {
         attempt!(path.push(b"/"));
     }
@@ -57,6 +54,14 @@ struct Path {
 impl Path {
     fn new() -> Path {
         Path { bytes: [0; MAX_PATH], used: 0 }
+    }
+
+    /// The name of an open file in /proc; a NUL follows it.
+    fn of_descriptor(fd: i32) -> Result<Path, Errno> {
+        let mut path = Path::new();
+        path.push(b"/proc/self/fd/")?;
+        path.push_number(fd)?;
+        Ok(path)
     }
 
     fn push(&mut self, part: &[u8]) -> Result<(), Errno> {
@@ -171,9 +176,7 @@ fn become_runtime(thread: Thread, argv: u64, envp: u64) -> Errno {
         keep_ignored(SIGBUS);
         // It would end the new program as long as that has no handler for it.
         linux::set_signal_mask(thread.state().signal_mask | bit(INTERRUPT));
-        let args = [fd, c"".as_ptr() as u64, argv, envp, AT_EMPTY_PATH, 0];
-        // SAFETY: the process becomes another one, or the call fails.
-        unsafe { linux::call(nr::execveat, args) }
+        execute(fd as i32, argv, envp)
     });
     linux::close(fd as i32);
     signal::apply_mask(thread);
@@ -181,6 +184,22 @@ fn become_runtime(thread: Thread, argv: u64, envp: u64) -> Errno {
         let _ = action::install(signal, &action::of(signal));
     }
     error.err().unwrap_or(Errno::ENOEXEC)
+}
+
+/// Execute an open file. Returns only on errors.
+fn execute(fd: i32, argv: u64, envp: u64) -> Result<u64, Errno> {
+    let args = [fd as u64, c"".as_ptr() as u64, argv, envp, AT_EMPTY_PATH, 0];
+    // SAFETY: the process becomes another one, or the call fails.
+    match unsafe { linux::call(nr::execveat, args) } {
+        // Emulators of a user's side of Linux may know only the older call.
+        Err(Errno::ENOSYS) => {
+            let path = Path::of_descriptor(fd)?;
+            let args = [path.bytes().as_ptr() as u64, argv, envp, 0, 0, 0];
+            // SAFETY: as above; the path is terminated.
+            unsafe { linux::call(nr::execve, args) }
+        }
+        result => result,
+    }
 }
 
 /// Signals that the guest ignores but the runtime handles are to be ignored after the exec.

@@ -4,6 +4,7 @@
 
 mod busybox;
 mod errors;
+mod packages;
 mod park;
 mod programs;
 mod resume;

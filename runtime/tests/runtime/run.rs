@@ -24,8 +24,8 @@ fn top() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// The blobs, built from the sources as they are.
-fn blobs() -> &'static PathBuf {
+/// Directory of the blobs, built from the sources as they are.
+pub(crate) fn dist() -> &'static PathBuf {
     static DIST: OnceLock<PathBuf> = OnceLock::new();
     DIST.get_or_init(|| {
         let status = Command::new(top().join("runtime/build-blobs")).status().unwrap();
@@ -37,7 +37,7 @@ fn blobs() -> &'static PathBuf {
 impl On {
     /// The runtime's file.
     pub(crate) fn blob(self) -> PathBuf {
-        blobs().join(match self {
+        dist().join(match self {
             On::X86_64 => "runtime-x86_64",
             On::Aarch64 => "runtime-aarch64",
         })
@@ -59,7 +59,7 @@ impl On {
 }
 
 /// Where these tests write; the directory above is shared with the tests of other crates.
-fn written() -> PathBuf {
+pub(crate) fn written() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("runtime")
 }
 
