@@ -14,6 +14,7 @@ pub struct Errno(pub i32);
 impl Errno {
     pub const EPERM: Errno = Errno(1);
     pub const ENOENT: Errno = Errno(2);
+    pub const E2BIG: Errno = Errno(7);
     pub const EINTR: Errno = Errno(4);
     pub const ENOEXEC: Errno = Errno(8);
     pub const EAGAIN: Errno = Errno(11);
@@ -189,6 +190,14 @@ pub fn exit_group(status: i32) -> ! {
     loop {
         // SAFETY: the process ends.
         let _ = unsafe { call(nr::exit_group, [status as u64, 0, 0, 0, 0, 0]) };
+    }
+}
+
+/// exit(2): end the calling thread.
+pub fn exit_thread(status: u64) -> ! {
+    loop {
+        // SAFETY: the thread ends.
+        let _ = unsafe { call(nr::exit, [status, 0, 0, 0, 0, 0]) };
     }
 }
 

@@ -11,6 +11,10 @@ const PATIENCE: u64 = 100_000_000;
 
 /// If the process is to be quiet, wait here until it may go on. Signal 64 wakes early.
 pub fn park_if_asked(thread: Thread) {
+    // Its maker cannot park before it; it will be gone or another program soon.
+    if thread.private().vforked != 0 {
+        return;
+    }
     let process = hole::process();
     if process.quiesce.load(Ordering::Acquire) == 0 {
         return;

@@ -6,7 +6,7 @@ use crate::host::{self, PageFault};
 use crate::linux;
 use core::sync::atomic::{AtomicU32, Ordering};
 use tranship_abi::block::{
-    BRANCH_CACHE_ENTRIES, BranchCacheEntry, MAX_THREADS, SCRATCH_BYTES, SCRATCH_OFFSET, ThreadBlock,
+    BRANCH_CACHE_ENTRIES, BranchCacheEntry, MAX_THREADS, Range, SCRATCH_BYTES, SCRATCH_OFFSET, ThreadBlock,
     ThreadState, phase,
 };
 use tranship_abi::signal::{SigInfo, TrapFrame};
@@ -30,6 +30,16 @@ pub struct Private {
     pub sleep_until: u64,
     /// 1 once the scratch memory is mapped.
     pub scratch_mapped: u32,
+    /// 1: its maker waits until it has ended or executed another program, and then frees its slot.
+    pub vforked: u32,
+    /// 1: it starts with no handlers.
+    pub clear_handlers: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Address of the dispositions of a process that shares its maker's memory; 0 for those in the process block.
+    pub dispositions: u64,
+    /// Memory that an exec left: the arguments that the kernel read.
+    pub left_by_exec: Range,
 }
 
 const _: () = assert!(size_of::<Private>() <= 64 * 8);

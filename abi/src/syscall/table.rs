@@ -123,7 +123,7 @@ syscalls! {
     getsockopt 55 209 (Fd Int Int Out InOut) [pass];
     clone 56 220 (Long Long Out Out Long) [emulate];
     fork 57 - () [emulate];
-    vfork 58 - () [emulate] approximate "the child gets a copy of memory; the parent waits as it should";
+    vfork 58 - () [emulate];
     execve 59 221 (Path In In) [emulate];
     exit 60 93 (Int) [emulate];
     wait4 61 260 (Int Out Int Out) [pass];

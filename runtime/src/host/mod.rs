@@ -2,7 +2,7 @@
 //! same names:
 //!
 //! * [`HOST`], [`RELOC_RELATIVE`], [`image_base`]: what it is and where the blob lies;
-//! * [`syscall`], [`syscall_unless`], [`clone_thread`], [`leave_thread`]: system calls;
+//! * [`syscall`], [`syscall_unless`], [`clone_thread`], [`clone3_thread`], [`leave_thread`]: system calls;
 //! * [`run_on_stack`], [`stack_pointer`]: host stacks;
 //! * `guest_*`: accesses to guest memory that may fault, and [`after_fault`];
 //! * [`SignalContext`], [`signal_return`]: the frame that the host's kernel builds for a signal;

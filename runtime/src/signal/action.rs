@@ -4,6 +4,7 @@ use super::host_handler;
 use crate::hole;
 use crate::host;
 use crate::linux::{self, Errno};
+use crate::thread::Thread;
 use tranship_abi::block::SigAction;
 use tranship_abi::signal::number::{INTERRUPT, SIGBUS, SIGKILL, SIGSEGV, SIGSTOP};
 use tranship_abi::signal::{SIG_DFL, SIG_IGN, bit, sa};
@@ -18,14 +19,51 @@ struct HostAction {
     mask: u64,
 }
 
+/// Dispositions of signals 1..=64.
+type Actions = [SigAction; 64];
+
+/// The calling thread's process's: a process that shares memory with another one has its own.
+fn all() -> &'static mut Actions {
+    match Thread::current().private().dispositions {
+        0 => &mut hole::process().state.sigactions,
+        // SAFETY: where `give_own` put them, on a host stack that is mapped as long as its thread is there.
+        own => unsafe { &mut *(own as *mut Actions) },
+    }
+}
+
 /// The guest's disposition of `signal`.
 pub fn of(signal: u32) -> SigAction {
-    hole::process().state.sigactions[signal as usize - 1]
+    all()[signal as usize - 1]
 }
 
 /// Note the guest's new disposition.
 pub fn set(signal: u32, action: SigAction) {
-    hole::process().state.sigactions[signal as usize - 1] = action;
+    all()[signal as usize - 1] = action;
+}
+
+/// Let `child`, which does not run yet, start with a copy of the caller's at the top of its host stack. Yields what
+/// is left of that.
+pub fn give_own(child: Thread, stack_top: u64) -> u64 {
+    let own = (stack_top - size_of::<Actions>() as u64) & !63;
+    // SAFETY: mapped, aligned, and nobody else's.
+    unsafe { (own as *mut Actions).write(*all()) };
+    child.private().dispositions = own;
+    own
+}
+
+/// In a forked child, which shares memory with nobody: its dispositions are the process's.
+pub fn move_to_process(thread: Thread) {
+    hole::process().state.sigactions = *all();
+    thread.private().dispositions = 0;
+}
+
+/// CLONE_CLEAR_SIGHAND: what has a handler gets the default action.
+pub fn clear_handlers() {
+    for signal in (1..INTERRUPT).filter(|&signal| of(signal).handler > SIG_IGN) {
+        let default = SigAction { handler: SIG_DFL, flags: 0, restorer: 0, mask: 0 };
+        set(signal, default);
+        let _ = install(signal, &default);
+    }
 }
 
 /// Have the host do with `signal` what the guest's `action` asks for.

@@ -8,6 +8,7 @@ use crate::load::{elf, program};
 use crate::memory::{access, map as mapping};
 use crate::signal::{self, action};
 use crate::thread::Thread;
+use tranship_abi::block::Range;
 use tranship_abi::signal::number::{INTERRUPT, SIGBUS, SIGSEGV};
 use tranship_abi::signal::{SIG_IGN, bit};
 use tranship_abi::syscall::nr;
@@ -99,6 +100,8 @@ fn exec(thread: Thread, name: &[u8], argv: u64, envp: u64) -> Outcome {
     let flags = map::PRIVATE | map::ANONYMOUS;
     let list =
         attempt!(mapping::mmap(0, bytes.next_multiple_of(PAGE), prot::READ | prot::WRITE, flags, -1, 0));
+    // Memory that is shared with a maker who waits stays there after the exec.
+    thread.private().left_by_exec = Range { start: list, end: list + bytes };
     let error = match write_arguments(list, [name, path], argv, count) {
         Ok(()) => become_runtime(thread, list, envp),
         Err(error) => error,

@@ -36,10 +36,9 @@ pub(super) fn openat(call: &Call) -> Outcome {
 
 /// `struct open_how` may grow: only its first version is taken, as an older kernel does.
 pub(super) fn openat2(call: &Call) -> Outcome {
-    const E2BIG: Errno = Errno(7);
     let [dir, path, how, size, ..] = call.args;
     if size != 24 {
-        return if size < 24 { Errno::EINVAL } else { E2BIG }.into();
+        return if size < 24 { Errno::EINVAL } else { Errno::E2BIG }.into();
     }
     let mut how: [u64; 3] = attempt!(access::read(how));
     how[0] = host_flags(how[0]) | how[0] & !u64::from(u32::MAX);

@@ -4,10 +4,10 @@ use super::{Call, Outcome, attempt};
 use crate::dispatch;
 use crate::hole;
 use crate::host::{self, HOST};
-use crate::linux::{self, Errno};
-use crate::memory::{self, access};
+use crate::linux::{self, Errno, PAGE};
+use crate::memory::{self, access, map};
 use crate::report;
-use crate::signal;
+use crate::signal::{self, action};
 use crate::thread::{self, Thread};
 use core::sync::atomic::Ordering;
 use tranship_abi::block::{ThreadState, phase};
@@ -23,59 +23,126 @@ const VFORK: u64 = 0x4000;
 const SETTLS: u64 = 0x8_0000;
 const PARENT_SETTID: u64 = 0x10_0000;
 const CHILD_CLEARTID: u64 = 0x20_0000;
+const CLEAR_SIGHAND: u64 = 1 << 32;
+
+/// `struct clone_args` of clone3(2).
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct CloneArgs {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+const WORDS: usize = 11;
+const _: () = assert!(size_of::<CloneArgs>() == WORDS * 8);
 
 /// What a new thread or process is to be.
 struct Clone {
-    flags: u64,
-    /// Its guest stack pointer; 0 for the parent's.
-    stack: u64,
-    parent_tid: u64,
-    child_tid: u64,
-    tls: u64,
+    args: CloneArgs,
+    /// Only clone3(2) can say all of it.
+    extended: bool,
+}
+
+/// clone(2)'s arguments in clone3(2)'s terms.
+fn legacy(flags: u64, stack: u64, parent_tid: u64, child_tid: u64, tls: u64) -> Clone {
+    const CSIGNAL: u64 = 0xff;
+    let args = CloneArgs {
+        flags: flags & 0xffff_ffff & !CSIGNAL,
+        pidfd: parent_tid,
+        child_tid,
+        parent_tid,
+        exit_signal: flags & CSIGNAL,
+        stack,
+        stack_size: 0,
+        tls,
+        set_tid: 0,
+        set_tid_size: 0,
+        cgroup: 0,
+    };
+    Clone { args, extended: false }
 }
 
 pub(super) fn clone(call: &Call) -> Outcome {
     let [flags, stack, parent_tid, child_tid, tls, _] = call.args;
-    Clone { flags, stack, parent_tid, child_tid, tls }.start(call.thread)
+    if flags & PIDFD != 0 && flags & PARENT_SETTID != 0 {
+        return Errno::EINVAL.into();
+    }
+    legacy(flags, stack, parent_tid, child_tid, tls).start(call.thread)
 }
 
 pub(super) fn fork(call: &Call) -> Outcome {
-    Clone { flags: SIGCHLD.into(), stack: 0, parent_tid: 0, child_tid: 0, tls: 0 }.start(call.thread)
+    legacy(SIGCHLD.into(), 0, 0, 0, 0).start(call.thread)
 }
 
 pub(super) fn vfork(call: &Call) -> Outcome {
-    let flags = VM | VFORK | u64::from(SIGCHLD);
-    Clone { flags, stack: 0, parent_tid: 0, child_tid: 0, tls: 0 }.start(call.thread)
+    legacy(VM | VFORK | u64::from(SIGCHLD), 0, 0, 0, 0).start(call.thread)
 }
 
-/// clone3(2) without what clone(2) cannot do; a C library then falls back to that.
+/// clone3(2). What clone(2) can do is done by that.
 pub(super) fn clone3(call: &Call) -> Outcome {
-    const FIRST_VERSION: u64 = 64;
-    let [address, size, ..] = call.args;
-    if size < FIRST_VERSION {
+    let words = attempt!(read_extensible::<WORDS>(call.args[0], call.args[1]));
+    let [flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, more @ ..] = words;
+    let [set_tid, set_tid_size, cgroup] = more;
+    let args = CloneArgs {
+        flags,
+        pidfd,
+        child_tid,
+        parent_tid,
+        exit_signal,
+        stack,
+        stack_size,
+        tls,
+        set_tid,
+        set_tid_size,
+        cgroup,
+    };
+    if (stack == 0) != (stack_size == 0) {
         return Errno::EINVAL.into();
     }
-    let [flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls]: [u64; 8] =
-        attempt!(access::read(address));
-    let mut more = [0_u8; 24];
-    let more = &mut more[..(size - FIRST_VERSION).min(24) as usize];
-    attempt!(access::read_bytes(address + FIRST_VERSION, more));
     let both = flags & PIDFD != 0 && flags & PARENT_SETTID != 0;
-    if more.iter().any(|&byte| byte != 0) || size > FIRST_VERSION + 24 || both || flags >> 32 != 0 {
-        return Errno::ENOSYS.into();
+    let odd = flags & 0xff != 0 || exit_signal > 0xff || (flags & !CLEAR_SIGHAND) >> 32 != 0;
+    let extended = both || odd || more != [0; 3];
+    Clone { args, extended }.start(call.thread)
+}
+
+/// A structure of words at `address`, of which the guest knows `size` bytes: at least the first eight words. What
+/// it knows beyond ours must be zero.
+fn read_extensible<const N: usize>(address: u64, size: u64) -> Result<[u64; N], Errno> {
+    const FIRST_VERSION: u64 = 64;
+    if size < FIRST_VERSION {
+        return Err(Errno::EINVAL);
     }
-    let parent_tid = if flags & PIDFD != 0 { pidfd } else { parent_tid };
-    let stack = stack + stack_size;
-    Clone { flags: flags | exit_signal, stack, parent_tid, child_tid, tls }.start(call.thread)
+    let mut words = [0_u64; N];
+    for at in (0..size.min(PAGE + 1)).step_by(8) {
+        let word: u64 = access::read(address + at)?;
+        match words.get_mut(at as usize / 8) {
+            Some(known) => *known = word,
+            None if word != 0 => return Err(Errno::E2BIG),
+            None => {}
+        }
+    }
+    if size > PAGE { Err(Errno::E2BIG) } else { Ok(words) }
 }
 
 impl Clone {
+    fn has(&self, flag: u64) -> bool {
+        self.args.flags & flag != 0
+    }
+
     fn start(&self, parent: Thread) -> Outcome {
-        if self.flags & VM != 0 && self.flags & VFORK == 0 {
-            self.thread(parent)
-        } else {
-            self.process(parent)
+        if self.has(SIGHAND) && (!self.has(VM) || self.has(CLEAR_SIGHAND)) {
+            return Errno::EINVAL.into();
         }
+        if self.has(VM) { self.on_same_memory(parent) } else { self.process(parent) }
     }
 
     /// The child's registers and registrations, where they differ from its parent's.
@@ -83,65 +150,110 @@ impl Clone {
         let cpu = &mut state.cpu;
         cpu.gpr[0] = 0;
         (cpu.gpr[1], cpu.gpr[11]) = (cpu.rip, cpu.rflags());
-        if self.stack != 0 {
-            cpu.gpr[4] = self.stack;
+        if self.args.stack != 0 {
+            cpu.gpr[4] = self.args.stack + self.args.stack_size;
         }
-        if self.flags & SETTLS != 0 {
-            cpu.fs_base = self.tls;
+        if self.has(SETTLS) {
+            cpu.fs_base = self.args.tls;
         }
-        state.clear_tid = if self.flags & CHILD_CLEARTID != 0 { self.child_tid } else { 0 };
+        state.clear_tid = if self.has(CHILD_CLEARTID) { self.args.child_tid } else { 0 };
         (state.robust_list, state.robust_list_len) = (0, 0);
-        if self.flags & VM != 0 {
+        if self.has(VM) {
             (state.rseq, state.rseq_len, state.rseq_signature) = (0, 0, 0);
         }
     }
 
-    /// A process of its own, with a copy of everything. A vforked child gets a copy as well; its parent
-    /// waits for it as it should.
+    /// The flags for the host, which knows nothing of the guest's thread pointer and handlers; with the signal as
+    /// clone(2) has it.
+    fn host_flags(&self) -> u64 {
+        self.args.flags & !(SETTLS | CLEAR_SIGHAND) | if self.extended { 0 } else { self.args.exit_signal }
+    }
+
+    /// clone(2)'s argument for PARENT_SETTID or PIDFD.
+    fn legacy_parent_tid(&self) -> u64 {
+        if self.has(PIDFD) { self.args.pidfd } else { self.args.parent_tid }
+    }
+
+    /// clone3(2)'s structure for the host, with this stack.
+    fn host_args(&self, stack: u64, stack_size: u64) -> [u64; WORDS] {
+        let args = &self.args;
+        let (flags, signal) = (self.host_flags(), args.exit_signal);
+        let ids = [flags, args.pidfd, args.child_tid, args.parent_tid, signal];
+        let [flags, pidfd, child_tid, parent_tid, signal] = ids;
+        let more = [args.set_tid, args.set_tid_size, args.cgroup];
+        [flags, pidfd, child_tid, parent_tid, signal, stack, stack_size, 0, more[0], more[1], more[2]]
+    }
+
+    /// A process of its own, with a copy of everything.
     fn process(&self, parent: Thread) -> Outcome {
-        let host_flags = self.flags & !(VM | SIGHAND | SETTLS);
-        let args = match HOST {
-            Host::X86_64 => [host_flags, 0, self.parent_tid, self.child_tid, 0, 0],
-            Host::Aarch64 | Host::Riscv64 => [host_flags, 0, self.parent_tid, 0, self.child_tid, 0],
+        let extended = self.host_args(0, 0);
+        let (flags, parent_tid, child_tid) =
+            (self.host_flags(), self.legacy_parent_tid(), self.args.child_tid);
+        let (number, args) = match HOST {
+            _ if self.extended => (nr::clone3, [extended.as_ptr() as u64, WORDS as u64 * 8, 0, 0, 0, 0]),
+            Host::X86_64 => (nr::clone, [flags, 0, parent_tid, child_tid, 0, 0]),
+            Host::Aarch64 | Host::Riscv64 => (nr::clone, [flags, 0, parent_tid, 0, child_tid, 0]),
         };
         // SAFETY: the child goes on here with a copy of this stack.
-        match unsafe { linux::call(nr::clone, args) } {
+        match unsafe { linux::call(number, args) } {
             Ok(0) => {
                 self.set_up_child(parent.state());
                 become_only_thread(parent);
+                if self.has(CLEAR_SIGHAND) {
+                    action::clear_handlers();
+                }
                 Outcome::Moved
             }
             result => result.into(),
         }
     }
 
-    /// A thread of this process, in a slot of its own.
-    fn thread(&self, parent: Thread) -> Outcome {
+    /// A thread of this process or another process on the same memory, in a slot of its own.
+    fn on_same_memory(&self, parent: Thread) -> Outcome {
         let Some(child) = thread::claim_slot() else { return Errno::EAGAIN.into() };
         // SAFETY: both are thread states; the child does not run yet.
         unsafe { core::ptr::copy_nonoverlapping(parent.state(), child.state(), 1) };
         child.prepare();
         let state = child.state();
-        (state.altstack_base, state.altstack_size, state.altstack_flags) = (0, 0, SS_DISABLE);
+        if !self.has(VFORK) {
+            (state.altstack_base, state.altstack_size, state.altstack_flags) = (0, 0, SS_DISABLE);
+        }
         self.set_up_child(state);
+        let (low, mut top) = hole::host_stack(child.slot());
+        child.private().dispositions = parent.private().dispositions;
+        if !self.has(SIGHAND) {
+            top = action::give_own(child, top);
+        }
+        child.private().vforked = self.has(VFORK).into();
+        child.private().clear_handlers = self.has(CLEAR_SIGHAND).into();
         // The child starts with everything blocked, so that no handler runs before it knows its block.
         linux::set_signal_mask(!0);
-        // SAFETY: the child's stack is its own.
-        let result = unsafe {
-            host::clone_thread(
-                self.flags & !SETTLS,
-                hole::host_stack(child.slot()).1,
-                self.parent_tid,
-                self.child_tid,
-                begin_thread,
-                child.address().cast(),
-            )
-        };
-        signal::apply_mask(parent);
-        if result < 0 {
+        let result = self.start_on(child, low, top);
+        if self.has(VFORK) && result >= 0 {
+            // Whatever it did, it does not use this memory any more.
+            let left = child.private().left_by_exec;
+            if left.start != left.end {
+                let _ = map::munmap(left.start, left.end - left.start);
+            }
+        }
+        if self.has(VFORK) || result < 0 {
             child.block().phase.store(phase::FREE, Ordering::Release);
         }
+        signal::apply_mask(parent);
         Outcome::Done(result)
+    }
+
+    /// Start the child on its host stack.
+    fn start_on(&self, child: Thread, low: u64, top: u64) -> i64 {
+        let (flags, child_tid, block) = (self.host_flags(), self.args.child_tid, child.address().cast());
+        // SAFETY: the child's stack is its own.
+        unsafe {
+            if self.extended {
+                host::clone3_thread(&self.host_args(low, top - low), begin_thread, block)
+            } else {
+                host::clone_thread(flags, top, self.legacy_parent_tid(), child_tid, begin_thread, block)
+            }
+        }
     }
 }
 
@@ -150,6 +262,9 @@ unsafe extern "C" fn begin_thread(block: *mut u8) -> ! {
     // SAFETY: its parent passes its block.
     let thread = unsafe { Thread::at(block.cast()) };
     thread.state().tid = linux::gettid();
+    if thread.private().clear_handlers != 0 {
+        action::clear_handlers();
+    }
     // A request to park may have come before there was a thread to see it.
     thread.pending().store(1, Ordering::Release);
     signal::apply_mask(thread);
@@ -166,6 +281,10 @@ fn become_only_thread(thread: Thread) {
         }
     }
     memory::unlock_after_fork();
+    if thread.private().dispositions != 0 {
+        action::move_to_process(thread);
+    }
+    thread.private().vforked = 0;
     let process = hole::process();
     process.parked.store(0, Ordering::Relaxed);
     process.interpreted.store(0, Ordering::Relaxed);
@@ -184,12 +303,24 @@ pub(super) fn exit(call: &Call) -> Outcome {
     if is_last(call.thread) {
         report::print_stats(hole::process().interpreted.load(Ordering::Relaxed));
     }
+    leave(call.thread, call.args[0])
+}
+
+/// End the calling thread alone.
+fn leave(thread: Thread, status: u64) -> ! {
     linux::set_signal_mask(!0);
+    if thread.private().vforked != 0 {
+        linux::exit_thread(status);
+    }
     // SAFETY: nothing uses this thread's block or stack any more.
-    unsafe { host::leave_thread(&call.thread.block().phase, call.args[0]) }
+    unsafe { host::leave_thread(&thread.block().phase, status) }
 }
 
 pub(super) fn exit_group(call: &Call) -> Outcome {
+    // Of a process on another one's memory this is the only thread, and the slot is the other one's.
+    if call.thread.private().dispositions != 0 {
+        leave(call.thread, call.args[0]);
+    }
     report::print_stats(hole::process().interpreted.load(Ordering::Relaxed));
     linux::exit_group(call.int(0))
 }

@@ -1,6 +1,8 @@
 //! Small C programs that each look at one side of the system.
 
-use crate::run::{HOSTS, compare_in, compile, scratch};
+use crate::run::{HOSTS, On, compare_in, compile, scratch};
+
+const NO_ARGS: &[&str] = &[];
 
 fn same_everywhere(name: &str, args: &[&str]) {
     let program = compile(name);
@@ -27,4 +29,11 @@ fn system_calls() {
 #[test]
 fn threads() {
     same_everywhere("threads", &[]);
+}
+
+#[test]
+fn processes() {
+    let program = compile("spawn");
+    compare_in(On::X86_64, &scratch("spawn"), &program, NO_ARGS, b"");
+    compare_in(On::Aarch64, &scratch("spawn-emulated"), &program, &["emulated"], b"");
 }

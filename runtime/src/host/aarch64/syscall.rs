@@ -93,6 +93,32 @@ pub unsafe extern "C" fn clone_thread(
     )
 }
 
+/// The same by clone3(2): `args` is its structure of 11 words, whose stack is the one.
+///
+/// # Safety
+/// The stack is mapped and nobody else's; `function` may have `argument`.
+#[unsafe(naked)]
+pub unsafe extern "C" fn clone3_thread(
+    args: *const [u64; 11],
+    function: unsafe extern "C" fn(*mut u8) -> !,
+    argument: *mut u8,
+) -> i64 {
+    naked_asm!(
+        "mov x9, x1",
+        "mov x10, x2",
+        "mov x1, #88",
+        "mov x8, #435",
+        "svc #0",
+        "cbz x0, 2f",
+        "ret",
+        "2: mov x29, xzr",
+        "mov x30, xzr",
+        "mov x0, x10",
+        "blr x9",
+        "brk #1",
+    )
+}
+
 /// Give up the thread slot whose phase is at `phase`, and end the thread, without touching the stack.
 ///
 /// # Safety

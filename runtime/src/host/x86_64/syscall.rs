@@ -93,6 +93,32 @@ pub unsafe extern "C" fn clone_thread(
     )
 }
 
+/// The same by clone3(2): `args` is its structure of 11 words, whose stack is the one.
+///
+/// # Safety
+/// The stack is mapped and nobody else's; `function` may have `argument`.
+#[unsafe(naked)]
+pub unsafe extern "C" fn clone3_thread(
+    args: *const [u64; 11],
+    function: unsafe extern "C" fn(*mut u8) -> !,
+    argument: *mut u8,
+) -> i64 {
+    naked_asm!(
+        "mov r8, rsi",
+        "mov r9, rdx",
+        "mov esi, 88",
+        "mov eax, 435",
+        "syscall",
+        "test rax, rax",
+        "jz 2f",
+        "ret",
+        "2: xor ebp, ebp",
+        "mov rdi, r9",
+        "call r8",
+        "ud2",
+    )
+}
+
 /// Give up the thread slot whose phase is at `phase`, and end the thread, without touching the stack.
 ///
 /// # Safety
