@@ -34,6 +34,6 @@ fn threads() {
 #[test]
 fn processes() {
     let program = compile("spawn");
-    compare_in(On::X86_64, &scratch("spawn"), &program, NO_ARGS, b"");
-    compare_in(On::Aarch64, &scratch("spawn-emulated"), &program, &["emulated"], b"");
+    compare_in(On::X86_64, &scratch("processes"), &program, NO_ARGS, b"");
+    compare_in(On::Aarch64, &scratch("processes-emulated"), &program, &["emulated"], b"");
 }
