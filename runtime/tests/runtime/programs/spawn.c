@@ -165,11 +165,11 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IONBF, 0);
     signal(SIGUSR1, on_signal);
     cloned("fork", SIGCHLD, 7);
-    cloned("tids", CLONE_PARENT_SETTID | SIGCHLD, 7);
     cloned("sighand alone", CLONE_SIGHAND | SIGCHLD, 7);
     cloned("thread alone", CLONE_THREAD | SIGCHLD, 7);
     if (argc > 1)
         return 0;
+    cloned("tids", CLONE_PARENT_SETTID | SIGCHLD, 7);
     spawned();
     vforked();
     cloned("memory", CLONE_VM | SIGCHLD, 8);
