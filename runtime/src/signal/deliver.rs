@@ -67,7 +67,8 @@ fn push_frame(thread: Thread, action: &SigAction, info: SigInfo) -> Result<(), E
     access::write_bytes(place.fpstate, &fp.0[..fp_bytes])?;
     access::write(place.frame, &frame)?;
     frame.enter(&mut state.cpu, action.handler, place);
-    if state.altstack_flags & SS_AUTODISARM != 0 && alternate.is_some() {
+    // Of any handler, also of one that stays where it is.
+    if state.altstack_flags & SS_AUTODISARM != 0 {
         (state.altstack_base, state.altstack_size, state.altstack_flags) = (0, 0, SS_DISABLE);
     }
     Ok(())

@@ -17,6 +17,14 @@ fn signals() {
 }
 
 #[test]
+fn interruptions() {
+    let program = compile("interrupted");
+    for (on, args) in [(On::X86_64, &["."][..]), (On::Aarch64, &[".", "emulated"])] {
+        compare_in(on, &scratch(&format!("interruptions-{on:?}")), &program, args, b"");
+    }
+}
+
+#[test]
 fn memory() {
     same_everywhere("memory", &[]);
 }
