@@ -39,6 +39,11 @@ pub fn host_stack_in(base: u64, slot: usize) -> (u64, u64) {
     (end - HOST_STACK_BYTES as u64, end)
 }
 
+/// First address after the hole.
+pub fn end() -> u64 {
+    base() + HOLE_BYTES
+}
+
 /// Does `[start, start + len)` touch the hole?
 pub fn overlaps(start: u64, len: u64) -> bool {
     start < base() + HOLE_BYTES && start.saturating_add(len) > base()

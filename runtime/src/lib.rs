@@ -24,6 +24,7 @@ pub mod memory;
 pub mod object;
 pub mod options;
 pub mod park;
+pub mod procfs;
 pub mod report;
 pub mod resume;
 pub mod signal;

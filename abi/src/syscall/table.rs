@@ -327,7 +327,7 @@ syscalls! {
     mknodat 259 33 (Fd Path Int Int) [pass];
     fchownat 260 54 (Fd Path Int Int Int) [pass];
     futimesat 261 - (Fd Path In) [emulate];
-    newfstatat 262 79 (Fd Path StatOut Int) [pass];
+    newfstatat 262 79 (Fd Path StatOut Int) [emulate];
     unlinkat 263 35 (Fd Path Int) [pass];
     renameat 264 38 (Fd Path Fd Path) [as renameat2(A0, A1, A2, Slot::Arg(3), ZERO)];
     linkat 265 37 (Fd Path Fd Path Int) [pass];
@@ -397,7 +397,7 @@ syscalls! {
     pkey_mprotect 329 288 (Long Long Int Int) [absent "protection keys are not carried across"];
     pkey_alloc 330 289 (Int Int) [absent "protection keys are not carried across"];
     pkey_free 331 290 (Int) [absent "protection keys are not carried across"];
-    statx 332 291 (Fd Path Int Int Out) [pass];
+    statx 332 291 (Fd Path Int Int Out) [emulate];
     io_pgetevents 333 292 (Long Long Long Out In In) [absent AIO];
     rseq 334 293 (Long Int Int Int) [emulate] approximate "ENOSYS, which C libraries are prepared for: the kernel would have to know the guest's PC";
     pidfd_send_signal 424 424 (Fd Int In Int) [pass];

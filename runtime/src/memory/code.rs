@@ -24,6 +24,12 @@ pub fn range_of(address: u64) -> Option<Range> {
     ranges().iter().find(|range| (range.start..range.end).contains(&address)).copied()
 }
 
+/// Where executable memory begins or ends next after `address`.
+pub fn next_change(address: u64) -> u64 {
+    let edges = ranges().iter().flat_map(|range| [range.start, range.end]);
+    edges.filter(|&edge| edge > address).min().unwrap_or(u64::MAX)
+}
+
 /// Does any of `[start, end)` hold code?
 pub fn touches(start: u64, end: u64) -> bool {
     ranges().iter().any(|range| range.start < end && range.end > start)

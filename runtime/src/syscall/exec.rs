@@ -6,6 +6,7 @@ use crate::image;
 use crate::linux::{self, AT_FDCWD, Errno, O_RDONLY_CLOEXEC, PAGE, map, prot};
 use crate::load::{elf, program};
 use crate::memory::{access, map as mapping};
+use crate::procfs;
 use crate::signal::{self, action};
 use crate::thread::Thread;
 use tranship_abi::block::Range;
@@ -93,7 +94,8 @@ impl Path {
 /// Execute the file `name` (NUL-terminated) with the guest's `argv` and `envp`. Returns only on errors.
 fn exec(thread: Thread, name: &[u8], argv: u64, envp: u64) -> Outcome {
     let mut own = [0; MAX_PATH];
-    let path = if name == OWN_PROGRAM { attempt!(own_program(&mut own)) } else { name };
+    let is_own = name == OWN_PROGRAM || procfs::identify(AT_FDCWD, name) == Some(procfs::File::Exe);
+    let path = if is_own { attempt!(own_program(&mut own)) } else { name };
     attempt!(check_executable(path));
     let count = attempt!(count_pointers(argv));
     let bytes = ((count.max(1) + OWN_ARGS + 1) * 8) as u64;

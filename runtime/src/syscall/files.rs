@@ -6,9 +6,12 @@ use crate::host::HOST;
 use crate::linux::{AT_FDCWD, Errno};
 use crate::load::program;
 use crate::memory::access;
+use crate::procfs;
 use tranship_abi::open_flags::{GuestOpenFlags, HostOpenFlags};
 use tranship_abi::syscall::nr;
 
+/// AT_SYMLINK_NOFOLLOW.
+const NOFOLLOW: u64 = 0x100;
 /// fcntl(2) commands.
 const F_GETFD: u64 = 1;
 const F_GETFL: i32 = 3;
@@ -18,20 +21,60 @@ fn host_flags(guest: u64) -> u64 {
     GuestOpenFlags(guest as u32).to_host(HOST).0.into()
 }
 
-/// Does the path at `address` name the guest's own program through /proc, and does the kernel not know it?
-fn is_own_program(address: u64) -> bool {
-    const OWN: [&[u8]; 2] = [b"/proc/self/exe\0", b"/proc/thread-self/exe\0"];
-    let mut buffer = [0; 32];
-    !program::path().is_empty()
-        && access::read_string(address, &mut buffer).is_ok_and(|path| OWN.contains(&path))
+/// Longest path that is looked at: those of /proc are short.
+const MAX_PATH: usize = 256;
+
+/// The file of /proc at the path `address` below `dir` that is the guest's own.
+fn own_proc_file(dir: u64, address: u64) -> Option<procfs::File> {
+    let mut buffer = [0; MAX_PATH];
+    let path = access::read_string(address, &mut buffer).ok()?;
+    procfs::identify(dir as i32, path)
+}
+
+/// The path in place of `address` that names the same file for the kernel.
+fn kernel_path(dir: u64, address: u64) -> u64 {
+    match own_proc_file(dir, address) {
+        Some(procfs::File::Exe) => program::path().as_ptr() as u64,
+        _ => address,
+    }
 }
 
 pub(super) fn openat(call: &Call) -> Outcome {
-    let [dir, mut path, flags, mode, ..] = call.args;
-    if is_own_program(path) {
-        path = program::path().as_ptr() as u64;
+    let [dir, path, flags, mode, ..] = call.args;
+    open_with(call, dir, path, flags, |path| {
+        call.make(nr::openat, [dir, path, host_flags(flags), mode, 0, 0])
+    })
+}
+
+/// Open the file that `open` opens by its path, or what it is for the guest.
+fn open_with(call: &Call, dir: u64, path: u64, flags: u64, open: impl Fn(u64) -> Outcome) -> Outcome {
+    const O_PATH: u64 = 0o10_000_000;
+    let outcome = match own_proc_file(dir, path) {
+        None => return open(path),
+        Some(procfs::File::Exe) => return open(program::path().as_ptr() as u64),
+        Some(file) => (file, open(path)),
+    };
+    if let (file, Outcome::Done(fd @ 0..)) = outcome
+        && flags & O_PATH == 0
+        && let Err(error) = procfs::replace(fd as i32, file, flags)
+    {
+        let _ = call.make(nr::close, [fd as u64, 0, 0, 0, 0, 0]);
+        return error.into();
     }
-    call.make(nr::openat, [dir, path, host_flags(flags), mode, 0, 0])
+    outcome.1
+}
+
+/// stat(2) and its kin follow /proc/PID/exe to the guest's program.
+pub(super) fn newfstatat(call: &Call) -> Outcome {
+    let [dir, path, buffer, flags, ..] = call.args;
+    let path = if flags & NOFOLLOW == 0 { kernel_path(dir, path) } else { path };
+    Call { thread: call.thread, args: [dir, path, buffer, flags, 0, 0] }.pass_number(nr::newfstatat)
+}
+
+pub(super) fn statx(call: &Call) -> Outcome {
+    let [dir, path, flags, mask, buffer, _] = call.args;
+    let path = if flags & NOFOLLOW == 0 { kernel_path(dir, path) } else { path };
+    call.make(nr::statx, [dir, path, flags, mask, buffer, 0])
 }
 
 /// `struct open_how` may grow: only its first version is taken, as an older kernel does.
@@ -41,13 +84,16 @@ pub(super) fn openat2(call: &Call) -> Outcome {
         return if size < 24 { Errno::EINVAL } else { Errno::E2BIG }.into();
     }
     let mut how: [u64; 3] = attempt!(access::read(how));
-    how[0] = host_flags(how[0]) | how[0] & !u64::from(u32::MAX);
-    call.make(nr::openat2, [dir, path, how.as_ptr() as u64, size, 0, 0])
+    let flags = how[0];
+    how[0] = host_flags(flags) | flags & !u64::from(u32::MAX);
+    open_with(call, dir, path, flags, |path| {
+        call.make(nr::openat2, [dir, path, how.as_ptr() as u64, size, 0, 0])
+    })
 }
 
 pub(super) fn readlinkat(call: &Call) -> Outcome {
-    let [_, path, buffer, size, ..] = call.args;
-    if size > 0 && is_own_program(path) {
+    let [dir, path, buffer, size, ..] = call.args;
+    if size > 0 && own_proc_file(dir, path) == Some(procfs::File::Exe) {
         let target = program::path().strip_suffix(b"\0").unwrap_or_default();
         let target = &target[..target.len().min(size as usize)];
         return access::write_bytes(buffer, target).map(|()| target.len() as u64).map_err(Errno::from).into();

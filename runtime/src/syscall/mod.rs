@@ -144,6 +144,11 @@ impl Call {
         Call { thread: self.thread, args }
     }
 
+    /// The host's call of the name that x86-64's `number` has.
+    fn pass_number(&self, number: u32) -> Outcome {
+        lookup(number.into()).map_or(Errno::ENOSYS.into(), |row| self.pass(row))
+    }
+
     /// The host's call of the same name, arguments converted by their types.
     fn pass(&self, row: &Syscall) -> Outcome {
         if HOST == Host::X86_64 {
@@ -204,6 +209,8 @@ fn emulator(number: u32) -> Option<Emulator> {
     Some(match number {
         nr::openat => files::openat,
         nr::openat2 => files::openat2,
+        nr::newfstatat => files::newfstatat,
+        nr::statx => files::statx,
         nr::readlinkat => files::readlinkat,
         nr::fcntl => files::fcntl,
         nr::dup2 => files::dup2,

@@ -45,3 +45,10 @@ fn processes() {
     compare_in(On::X86_64, &scratch("processes"), &program, NO_ARGS, b"");
     compare_in(On::Aarch64, &scratch("processes-emulated"), &program, &["emulated"], b"");
 }
+
+#[test]
+fn own_files_of_proc() {
+    let program = compile("proc");
+    compare_in(On::X86_64, &scratch("proc-x86"), &program, NO_ARGS, b"");
+    compare_in(On::Aarch64, &scratch("proc-arm"), &program, &["emulated"], b"");
+}
