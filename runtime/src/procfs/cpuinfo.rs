@@ -102,7 +102,6 @@ fn write_flags(output: &mut Output) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::string::ToString;
 
     #[test]
     fn every_feature_has_a_name() {
@@ -114,7 +113,7 @@ mod tests {
             assert!(
                 hidden || name.is_some_and(|name| name != "-"),
                 "{feature:?} {}",
-                name.unwrap_or("").to_string()
+                name.unwrap_or("")
             );
         }
     }
