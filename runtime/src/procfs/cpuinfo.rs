@@ -110,11 +110,7 @@ mod tests {
             let name = row.and_then(|row| row.3.split_whitespace().nth(feature.bit as usize));
             // OSXSAVE is for programs to ask, not to read.
             let hidden = (feature.leaf, feature.register, feature.bit) == (1, 2, 27);
-            assert!(
-                hidden || name.is_some_and(|name| name != "-"),
-                "{feature:?} {}",
-                name.unwrap_or("")
-            );
+            assert!(hidden || name.is_some_and(|name| name != "-"), "{feature:?} {}", name.unwrap_or(""));
         }
     }
 }
