@@ -1,5 +1,6 @@
 //! The dispatcher: compiled code where there is some, the interpreter where not, and what compiled code calls.
 
+use crate::exact;
 use crate::host;
 use crate::interpret::{self, Stop};
 use crate::object;
@@ -16,7 +17,7 @@ pub fn run(thread: Thread) -> ! {
         if thread.is_pending() {
             signal::safepoint(thread);
         }
-        if let Some(entry) = object::find(thread.cpu().rip) {
+        if let Some(entry) = object::entry(thread) {
             entry.enter(thread);
         } else if let Stop::Compiled(entry) = interpret::run(thread, None) {
             entry.enter(thread);
@@ -45,14 +46,15 @@ const GO_ON: u64 = 0;
 /// Leave compiled code for the dispatcher.
 const UNWIND: u64 = 1;
 
-/// Do what compiled code asks for with registers that are exact, floating-point status included.
+/// Do what compiled code asks for with registers that are exact, floating-point status included. It is left if it may
+/// not run any more.
 fn with_exact(block: *mut ThreadBlock, action: impl FnOnce(Thread) -> u64) -> u64 {
     // SAFETY: compiled code passes its own block.
     let thread = unsafe { Thread::at(block) };
     host::fp_collect(&mut thread.cpu().mxcsr);
     let result = action(thread);
     host::fp_apply(thread.cpu().mxcsr);
-    result
+    if exact::admits_compiled(thread) { result } else { UNWIND }
 }
 
 extern "C" fn call_syscall(block: *mut ThreadBlock) -> u64 {
@@ -69,7 +71,7 @@ extern "C" fn call_interpret_call(block: *mut ThreadBlock) -> u64 {
         // pointer is above that, be it by a return or by a jump out of frames that we do not know.
         let frame = thread.cpu().gpr[4];
         loop {
-            if thread.is_deep() {
+            if thread.is_deep() || !exact::admits_compiled(thread) {
                 return UNWIND;
             }
             if thread.is_pending() {
@@ -78,7 +80,7 @@ extern "C" fn call_interpret_call(block: *mut ThreadBlock) -> u64 {
             if thread.cpu().gpr[4] > frame {
                 return GO_ON;
             }
-            let entry = match object::find(thread.cpu().rip) {
+            let entry = match object::entry(thread) {
                 Some(entry) => entry,
                 None => match interpret::run(thread, Some(frame)) {
                     Stop::Compiled(entry) => entry,

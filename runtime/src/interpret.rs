@@ -1,5 +1,6 @@
 //! The interpreter at work in the process: guest memory is the process's own, decoded instructions are kept.
 
+use crate::exact;
 use crate::hole;
 use crate::host::{self, Accessed, HOST, PageFault};
 use crate::linux::PAGE;
@@ -53,7 +54,7 @@ pub fn run(thread: Thread, frame: Option<u64>) -> Stop {
         if thread.is_pending() {
             break Stop::Pending;
         }
-        if let Some(entry) = compiled_entry(thread.cpu().rip) {
+        if let Some(entry) = compiled_entry(thread) {
             break Stop::Compiled(entry);
         }
     };
@@ -104,11 +105,12 @@ fn report_absent(thread: Thread) -> ! {
 /// Guest addresses lately found to have no compiled entry.
 static MISSES: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
-/// The compiled entry at `guest`, found quickly if there is none.
-fn compiled_entry(guest: u64) -> Option<Entry> {
-    if !object::any() {
+/// The compiled entry at the guest PC, found quickly if there is none.
+fn compiled_entry(thread: Thread) -> Option<Entry> {
+    if !object::any() || !exact::admits_compiled(thread) {
         return None;
     }
+    let guest = thread.cpu().rip;
     let miss = &MISSES[(guest ^ guest >> 10) as usize % MISSES.len()];
     if miss.load(Ordering::Relaxed) == guest {
         return None;

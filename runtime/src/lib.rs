@@ -13,6 +13,7 @@ extern crate std;
 
 pub mod digest;
 pub mod dispatch;
+pub mod exact;
 pub mod heap;
 pub mod hole;
 pub mod host;

@@ -1,5 +1,6 @@
 //! Translated objects: mapping them, and finding the compiled entry of a guest address.
 
+use crate::exact;
 use crate::hole;
 use crate::host::HOST;
 use crate::image::protection;
@@ -206,6 +207,11 @@ impl Entry {
         }
         crate::host::fp_collect(&mut thread.cpu().mxcsr);
     }
+}
+
+/// The compiled entry at the guest PC, if `thread` may run compiled code.
+pub fn entry(thread: Thread) -> Option<Entry> {
+    exact::admits_compiled(thread).then(|| find(thread.cpu().rip)).flatten()
 }
 
 /// The compiled entry at guest address `guest`.

@@ -2,3 +2,4 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is test code; a failure is a panic")]
 
 pub mod differential;
+pub mod guest;

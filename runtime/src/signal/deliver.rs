@@ -1,6 +1,7 @@
 //! Entering a guest's handler, and returning from it.
 
 use super::{action, fault};
+use crate::exact;
 use crate::linux::Errno;
 use crate::memory::access;
 use crate::thread::Thread;
@@ -12,6 +13,7 @@ use tranship_abi::signal::{
     save_fpstate,
 };
 use tranship_abi::xsave::{self, Area};
+use tranship_isa::x86_64::Cpu;
 
 /// Signals that cannot be blocked.
 const UNBLOCKABLE: u64 = bit(SIGKILL) | bit(SIGSTOP) | bit(INTERRUPT);
@@ -45,7 +47,9 @@ pub fn enter_handler(thread: Thread, info: SigInfo) {
     }
     if action.flags & sa::RESETHAND != 0 {
         let reset = SigAction { handler: SIG_DFL, ..action };
+        let demanded = exact::is_demanded();
         action::set(signal, reset);
+        exact::look_again(demanded);
         let _ = action::install(signal, &reset);
     }
 }
@@ -67,6 +71,7 @@ fn push_frame(thread: Thread, action: &SigAction, info: SigInfo) -> Result<(), E
     access::write_bytes(place.fpstate, &fp.0[..fp_bytes])?;
     access::write(place.frame, &frame)?;
     frame.enter(&mut state.cpu, action.handler, place);
+    initialize_extended(&mut state.cpu);
     // Of any handler, also of one that stays where it is.
     if state.altstack_flags & SS_AUTODISARM != 0 {
         (state.altstack_base, state.altstack_size, state.altstack_flags) = (0, 0, SS_DISABLE);
@@ -127,9 +132,7 @@ fn pop_frame(state: &mut ThreadState) -> Result<(), Errno> {
     let frame: RtSigFrame = access::read(state.cpu.gpr[4].wrapping_sub(8))?;
     let fpstate = frame.uc.mcontext.fpstate;
     if fpstate == 0 {
-        let initial = tranship_isa::x86_64::Cpu::at_exec(0, 0);
-        (state.cpu.x87, state.cpu.mxcsr) = (initial.x87, initial.mxcsr);
-        (state.cpu.vec, state.cpu.opmask) = (initial.vec, initial.opmask);
+        initialize_extended(&mut state.cpu);
     } else {
         restore_fpstate(state, fpstate)?;
     }
@@ -138,6 +141,12 @@ fn pop_frame(state: &mut ThreadState) -> Result<(), Errno> {
     // As the kernel does it: what cannot be set is left.
     let _ = set_stack(state, frame.uc.stack);
     Ok(())
+}
+
+/// The extended state as a program starts with it. A handler does so too (`fpu__clear_user_states`).
+fn initialize_extended(cpu: &mut Cpu) {
+    let initial = Cpu::at_exec(0, 0);
+    (cpu.x87, cpu.mxcsr, cpu.vec, cpu.opmask) = (initial.x87, initial.mxcsr, initial.vec, initial.opmask);
 }
 
 fn restore_fpstate(state: &mut ThreadState, address: u64) -> Result<(), Errno> {

@@ -59,6 +59,11 @@ pub fn not_executable(address: u64) -> PageFault {
 /// `write`.
 pub fn raise_page_fault(thread: Thread, fault: PageFault, write: bool) {
     const WRITE: u64 = 2;
+    // No page has such an address: a host of the guest's kind says #GP, others know no such thing.
+    let canonical = (fault.address << 16) as i64 >> 16 == fault.address as i64;
+    if fault.code == SI_KERNEL || !canonical {
+        return raise_with(thread, SigInfo::fault(SIGSEGV, SI_KERNEL, 0), GENERAL_PROTECTION);
+    }
     let err = (fault.error & !WRITE) | if write { WRITE } else { 0 };
     let trap = TrapFrame { trapno: PAGE_FAULT, err, cr2: fault.address };
     force(thread, SigInfo::fault(fault.signal, fault.code, fault.address), trap);

@@ -2,6 +2,7 @@
 
 use super::poll::{pointer, signal_set};
 use super::{Call, Outcome, attempt};
+use crate::exact;
 use crate::linux::Errno;
 use crate::memory::access;
 use crate::signal::{action, apply_mask, deliver};
@@ -26,7 +27,9 @@ pub(super) fn sigaction(call: &Call) -> Outcome {
         }
         let new = SigAction { mask: new.mask & !UNBLOCKABLE, ..new };
         attempt!(action::install(signal, &new));
+        let demanded = exact::is_demanded();
         action::set(signal, new);
+        exact::look_again(demanded);
     }
     access::write_optional(old, &current).map(|()| 0).into()
 }

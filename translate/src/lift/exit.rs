@@ -104,7 +104,7 @@ impl<'c> Lifter<'_, 'c> {
     }
 
     /// Leave through `stub` where `condition` holds, which is rare.
-    fn leave_if(&mut self, condition: IntValue<'c>, stub: &str, address: u64) {
+    pub(super) fn leave_if(&mut self, condition: IntValue<'c>, stub: &str, address: u64) {
         let (rare, usual) = (self.new_block(), self.new_block());
         self.ir.branch_unlikely(condition, rare, usual);
         self.ir.builder.position_at_end(rare);

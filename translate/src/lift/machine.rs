@@ -70,7 +70,13 @@ impl<'c> Lifter<'_, 'c> {
         self.load_field(layout::MXCSR, Width::W32)
     }
 
+    /// With an exception unmasked the interpreter goes on: compiled code does not raise them.
     fn write_mxcsr(&mut self, value: IntValue<'c>) {
+        const MASKS: u64 = 0x1f80;
+        let all = value.get_type().const_int(MASKS, false);
+        let masked = built(self.ir.builder.build_and(value, all, ""));
+        let unmasked = self.ir.compare(IntPredicate::NE, masked, all);
+        self.leave_if(unmasked, "tranship.interpret_one", self.address);
         self.store_field(layout::MXCSR, value);
         self.call_runtime_aside(RuntimeCall::FP_APPLY, &[]);
     }

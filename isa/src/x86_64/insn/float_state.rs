@@ -20,7 +20,7 @@ extension! { "float_state";
     "stmxcsr [rdi]" = "0fae1f",
     "vstmxcsr [rdi]" = "c5f8ae1f";
     /// Load MXCSR.
-    [Ldmxcsr, Vldmxcsr], approximate("an SSE exception that this unmasks only raises its flag in compiled code") (m, i) {
+    [Ldmxcsr, Vldmxcsr], exact (m, i) {
         let address = memory_address(m, i);
         let value = m.load(address, W32);
         set_mxcsr(m, value);
@@ -99,7 +99,7 @@ extension! { "float_state";
     [Fxsave, Fxsave64], approximate("the last opcode is not kept; the pointers are those of an exception pending, else zero, as on AMD") (m, i) { store_image(m, i) }
     "fxsave [rdi]" = "0fae07", "fxsave64 [rdi]" = "480fae07";
     /// Load x87, MMX and SSE state.
-    [Fxrstor, Fxrstor64], approximate("an SSE exception that this unmasks only raises its flag in compiled code") (m, i) { load_image(m, i) }
+    [Fxrstor, Fxrstor64], exact (m, i) { load_image(m, i) }
     "fxrstor [rdi]" = "0fae0f", "fxrstor64 [rdi]" = "480fae0f";
 }
 

@@ -41,7 +41,7 @@ extension! { "xsave";
     [Xsavec, Xsavec64], approximate("of x87 as FXSAVE; x87 and SSE always count as in use") (m, i) { save(m, i, Format::Compacted) }
     "xsavec [rdi]" = "0fc727", "xsavec64 [rdi]" = "480fc727";
     /// Load the components that edx:eax asks for, or initialise those that were not in use.
-    [Xrstor, Xrstor64], approximate("an SSE exception that this unmasks only raises its flag in compiled code") (m, i) { restore(m, i) }
+    [Xrstor, Xrstor64], exact (m, i) { restore(m, i) }
     "xrstor [rdi]" = "0fae2f", "xrstor64 [rdi]" = "480fae2f";
     /// Privileged: #GP.
     [Xsetbv, Xsaves, Xsaves64, Xrstors, Xrstors64], exact (m, _i) {
