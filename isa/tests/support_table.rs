@@ -16,9 +16,9 @@ This page is made from the instructions' blocks in `isa/src/x86_64/insn/`:
 
 Compiled code differs from the interpreter, which is as the tables say, in this:
 
-- SSE exceptions that MXCSR does not mask only raise their flag.
 - Of two NaNs, a sum or product of floats may yield either.
-- What nothing depends on may be left out: a load with its fault, a float operation with the flags it raises in MXCSR.
+- What nothing depends on may be left out: a load from the function's own frame with its fault, a float operation with
+  the flags it raises in MXCSR.
 - On arm64, MXCSR's FTZ and DAZ work together only and flush before rounding, its denormal flag is raised for flushed
   operands only, and its underflow flag also where a result is tiny before rounding only. A fused zero times infinity
   raises its invalid flag even if a NaN is added.

@@ -75,6 +75,11 @@ impl Program {
         Program { path }
     }
 
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Run it on the CPU.
     pub fn run_natively(&self, arguments: &[&str]) -> Ran {
         let output = Command::new(&self.path).args(arguments).env_clear().output().unwrap();

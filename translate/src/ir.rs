@@ -25,11 +25,14 @@ pub(crate) fn built<T>(result: Result<T, BuilderError>) -> T {
     result.expect("the builder is positioned and the types fit")
 }
 
-/// What memory an access touches. The two never overlap: a guest has no pointer into the hole.
+/// What memory an access touches. The guest's and our own never overlap: a guest has no pointer into the hole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Memory {
-    /// The guest's.
+    /// The guest's, where other threads may look: the access is `volatile`, so it is neither left out nor made twice,
+    /// nor exchanged with another one that is.
     Guest,
+    /// The guest's, private to the thread.
+    Frame,
     /// The thread block and the object's own data.
     State,
 }
@@ -221,8 +224,17 @@ impl<'c> Ir<'c> {
 
     pub(crate) fn tag_access(&self, access: InstructionValue<'c>, memory: Memory, alignment: u32) {
         access.set_alignment(alignment).expect("loads and stores have an alignment");
-        let tag = self.tags[memory as usize];
-        access.set_metadata(tag, self.tag_kind).expect("the tag is a node");
+        access.set_volatile(memory == Memory::Guest).expect("loads and stores can be volatile");
+        access.set_metadata(self.tag(memory), self.tag_kind).expect("the tag is a node");
+    }
+
+    /// Whether [`Ir::tag_access`] has told LLVM that `access` is to `memory`.
+    pub(crate) fn is_tagged(&self, access: InstructionValue<'c>, memory: Memory) -> bool {
+        access.get_metadata(self.tag_kind) == Some(self.tag(memory))
+    }
+
+    fn tag(&self, memory: Memory) -> MetadataValue<'c> {
+        self.tags[usize::from(memory == Memory::State)]
     }
 
     // ---- control ----

@@ -3,6 +3,7 @@
 
 mod link;
 mod object;
+mod order;
 mod partial_load;
 mod prelude;
 mod stubs;
@@ -291,8 +292,9 @@ fn prepare(
     ir.module
         .run_passes(&options.passes, &machine, PassBuilderOptions::create())
         .map_err(|m| CompileError::CodeGeneration { message: m.to_string() })?;
-    if host.machine == machine_id::X86_64 {
-        partial_load::hide(ir);
+    match host.machine {
+        machine_id::X86_64 => partial_load::hide(ir),
+        _ => order::enforce_on_aarch64(ir),
     }
     Ok(machine)
 }

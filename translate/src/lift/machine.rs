@@ -4,9 +4,9 @@ use super::Lifter;
 use super::bit::{Bit, FloatTest, Outcomes};
 use super::float;
 use crate::ir::{Ir, Memory, built};
-use crate::layout::{self, RuntimeCall};
+use crate::layout::{self, RuntimeCall, Slot};
 use crate::region::FlagSet;
-use inkwell::AtomicOrdering::SequentiallyConsistent;
+use inkwell::AtomicOrdering::{AcquireRelease, SequentiallyConsistent};
 use inkwell::AtomicRMWBinOp;
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue, FloatValue, InstructionOpcode, IntValue, PointerValue, VectorValue};
@@ -36,18 +36,37 @@ fn sum_with_constant(value: IntValue<'_>) -> Option<(IntValue<'_>, u64)> {
 }
 
 impl<'c> Lifter<'_, 'c> {
-    /// The pointer that a guest address is. Constant distances become offsets of one base, for LLVM's alias
-    /// analysis to see what overlaps.
-    fn guest_pointer(&self, address: IntValue<'c>) -> PointerValue<'c> {
+    /// The pointer that a guest address is, and whose memory that is. Constant distances become offsets of one base,
+    /// for LLVM's alias analysis to see what overlaps.
+    fn guest_pointer(&self, address: IntValue<'c>) -> (PointerValue<'c>, Memory) {
         let (mut base, mut distance) = (address, 0u64);
         while let Some((operand, more)) = sum_with_constant(base) {
             (base, distance) = (operand, distance.wrapping_add(more));
         }
         let pointer = built(self.ir.builder.build_int_to_ptr(base, self.ir.ptr_type(), ""));
+        let memory = if self.is_in_frame(base) { Memory::Frame } else { Memory::Guest };
         match distance {
-            0 => pointer,
-            _ => self.ir.byte_offset(pointer, self.ir.i64(distance)),
+            0 => (pointer, memory),
+            _ => (self.ir.byte_offset(pointer, self.ir.i64(distance)), memory),
         }
+    }
+
+    /// Whether a constant distance from `base` is in the frame, and nobody else looks there.
+    fn is_in_frame(&self, base: IntValue<'c>) -> bool {
+        const RSP: u8 = 4;
+        const RBP: u8 = 5;
+        let from = base.as_instruction().filter(|i| i.get_opcode() == InstructionOpcode::Load);
+        let from = from.and_then(|load| load.get_operand(0)?.value());
+        let is = |register| {
+            let field = self.fields.get(&Slot::gpr(register).offset());
+            from.is_some_and(|from| field.is_some_and(|&field| from == field.as_basic_value_enum()))
+        };
+        (self.uses_stack || !self.frame.is_shared) && (is(RSP) || self.frame.has_pointer && is(RBP))
+    }
+
+    /// LLVM exchanges no accesses across this. For those that cannot be `volatile`.
+    fn stay_in_order(&self) {
+        built(self.ir.builder.build_fence(AcquireRelease, true, ""));
     }
 
     /// A call of the runtime's that neither reads nor writes slots.
@@ -586,27 +605,29 @@ impl<'c> Machine for Lifter<'_, 'c> {
     }
 
     fn load(&mut self, address: IntValue<'c>, width: Width) -> IntValue<'c> {
-        let from = self.guest_pointer(address);
-        self.ir.load(Memory::Guest, self.ir.int_type(width), from).into_int_value()
+        let (from, memory) = self.guest_pointer(address);
+        self.ir.load(memory, self.ir.int_type(width), from).into_int_value()
     }
     fn store(&mut self, address: IntValue<'c>, value: IntValue<'c>) {
-        let to = self.guest_pointer(address);
-        self.ir.store(Memory::Guest, to, value);
+        let (to, memory) = self.guest_pointer(address);
+        self.ir.store(memory, to, value);
     }
     fn load_vec(&mut self, address: IntValue<'c>, bits: u32) -> VectorValue<'c> {
-        let from = self.guest_pointer(address);
-        self.ir.load(Memory::Guest, self.ir.vec_type(Width::W64, bits), from).into_vector_value()
+        let (from, memory) = self.guest_pointer(address);
+        self.ir.load(memory, self.ir.vec_type(Width::W64, bits), from).into_vector_value()
     }
     fn store_vec(&mut self, address: IntValue<'c>, value: VectorValue<'c>) {
-        let to = self.guest_pointer(address);
-        self.ir.store(Memory::Guest, to, value);
+        let (to, memory) = self.guest_pointer(address);
+        self.ir.store(memory, to, value);
     }
     fn load_masked(&mut self, address: IntValue<'c>, lane: Width, mask: VectorValue<'c>) -> VectorValue<'c> {
-        let from = self.guest_pointer(address);
+        let (from, _) = self.guest_pointer(address);
         let mask = self.lane_signs(mask, lane);
         let zero = self.ir.int_type(lane).vec_type(mask.get_type().get_size()).const_zero();
         let types = [zero.get_type().into(), from.get_type().into()];
+        self.stay_in_order();
         let call = self.ir.intrinsic("llvm.masked.load", &types, &[from.into(), mask.into(), zero.into()]);
+        self.stay_in_order();
         self.to_bag(Ir::result(call).into_vector_value())
     }
     fn store_masked(
@@ -616,14 +637,16 @@ impl<'c> Machine for Lifter<'_, 'c> {
         mask: VectorValue<'c>,
         value: VectorValue<'c>,
     ) {
-        let to = self.guest_pointer(address);
+        let (to, _) = self.guest_pointer(address);
         let (mask, value) = (self.lane_signs(mask, lane), self.to_lanes(value, lane));
         let types = [value.get_type().into(), to.get_type().into()];
+        self.stay_in_order();
         self.ir.intrinsic("llvm.masked.store", &types, &[value.into(), to.into(), mask.into()]);
+        self.stay_in_order();
     }
     fn atomic(&mut self, op: AtomicOp, address: IntValue<'c>, value: IntValue<'c>) -> IntValue<'c> {
         self.leave_if_split(address, value.get_type().get_bit_width());
-        let at = self.guest_pointer(address);
+        let (at, _) = self.guest_pointer(address);
         let op = match op {
             AtomicOp::Exchange => AtomicRMWBinOp::Xchg,
             AtomicOp::Add => AtomicRMWBinOp::Add,
@@ -641,7 +664,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
         new: IntValue<'c>,
     ) -> IntValue<'c> {
         self.leave_if_split(address, new.get_type().get_bit_width());
-        let at = self.guest_pointer(address);
+        let (at, _) = self.guest_pointer(address);
         let builder = &self.ir.builder;
         let both =
             built(builder.build_cmpxchg(at, expected, new, SequentiallyConsistent, SequentiallyConsistent));

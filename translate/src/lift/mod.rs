@@ -10,6 +10,7 @@
 mod bit;
 mod exit;
 mod float;
+mod frame;
 mod machine;
 mod registers;
 mod vector;
@@ -18,6 +19,7 @@ use crate::elf::{GuestElf, Placement};
 use crate::ir::{Ir, Memory, built};
 use crate::layout;
 use crate::region::{Discovery, Exit, FlagSet, JumpTable, Region};
+use frame::Frame;
 use inkwell::GlobalVisibility;
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
@@ -77,12 +79,15 @@ struct Lifter<'a, 'c> {
     table_indices: HashMap<u64, (u8, PointerValue<'c>)>,
     operands: Option<PointerValue<'c>>,
     registers: Registers<'c>,
+    frame: Frame,
     /// The current guest block's.
     exit: &'a Exit,
     flags_out: FlagSet,
     /// The current instruction and the one behind it.
     address: u64,
     next: u64,
+    /// The current instruction pushes or pops.
+    uses_stack: bool,
 }
 
 impl<'a, 'c> Lifter<'a, 'c> {
@@ -110,6 +115,8 @@ impl<'a, 'c> Lifter<'a, 'c> {
             table_indices: HashMap::new(),
             operands: None,
             registers: Registers::default(),
+            frame: Frame::of(elf, region),
+            uses_stack: false,
             exit: &Exit::Undecodable,
             flags_out: FlagSet::ALL,
             address: region.entry,
@@ -208,6 +215,7 @@ impl<'a, 'c> Lifter<'a, 'c> {
             return self.leave("tranship.unwind", self.address);
         };
         self.next = insn.next_ip();
+        self.uses_stack = insn.is_stack_instruction();
         self.capture_table_index();
         if x86_64::insn::execute(self, &insn).is_err() {
             self.leave("tranship.unwind", self.address);

@@ -1,10 +1,11 @@
-//! Bulk copies and fills for any host: 16 bytes at a time where the ranges allow it, then element by element.
+//! Bulk copies and fills for any host: 16 bytes at a time where the ranges allow it, then element by element. Their
+//! accesses are in no order among themselves (SDM vol. 1, 7.3.9.3), so they are as free as private ones, between fences.
 
 use super::Operation;
 use crate::ir::{Ir, Memory, built};
-use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
+use inkwell::{AtomicOrdering, IntPredicate};
 use tranship_isa::machine::Width;
 
 fn pointer<'c>(ir: &Ir<'c>, address: IntValue<'c>) -> PointerValue<'c> {
@@ -63,15 +64,17 @@ pub(super) fn copy_forward<'c>(op: &Operation<'_, 'c>) -> BasicValueEnum<'c> {
     };
     let move_one = |kind: BasicTypeEnum<'c>, offset| {
         let at = |base| pointer(op.ir, built(builder.build_int_add(base, offset, "")));
-        let value = op.ir.load(Memory::Guest, kind, at(from));
-        op.ir.store(Memory::Guest, at(to), value);
+        let value = op.ir.load(Memory::Frame, kind, at(from));
+        op.ir.store(Memory::Frame, at(to), value);
     };
     let distance = built(builder.build_int_sub(to, from, ""));
     let overlaps = op.ir.compare(IntPredicate::ULT, distance, end);
     let in_blocks = built(builder.build_select(overlaps, op.ir.i64(0), end, "")).into_int_value();
     let block = op.ir.vec_type(Width::W64, 128).into();
+    fence(op);
     let done = strided(op, op.ir.i64(0), in_blocks, 16, |offset| move_one(block, offset));
     strided(op, done, end, element, |offset| move_one(kind, offset));
+    fence(op);
     op.ir.i64(0).into()
 }
 
@@ -83,9 +86,16 @@ pub(super) fn fill_forward<'c>(op: &Operation<'_, 'c>) -> BasicValueEnum<'c> {
     let end = bytes(op, op.arguments[2].into_int_value(), element);
     let at = |offset| pointer(op.ir, built(builder.build_int_add(to, offset, "")));
     let block = splat(op, value, (16 / element) as u32);
-    let done = strided(op, op.ir.i64(0), end, 16, |offset| op.ir.store(Memory::Guest, at(offset), block));
-    strided(op, done, end, element, |offset| op.ir.store(Memory::Guest, at(offset), value));
+    fence(op);
+    let done = strided(op, op.ir.i64(0), end, 16, |offset| op.ir.store(Memory::Frame, at(offset), block));
+    strided(op, done, end, element, |offset| op.ir.store(Memory::Frame, at(offset), value));
+    fence(op);
     op.ir.i64(0).into()
+}
+
+/// What is before is seen before what is behind.
+fn fence(op: &Operation<'_, '_>) {
+    built(op.ir.builder.build_fence(AtomicOrdering::AcquireRelease, false, ""));
 }
 
 fn splat<'c>(op: &Operation<'_, 'c>, value: IntValue<'c>, lanes: u32) -> VectorValue<'c> {
