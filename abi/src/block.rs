@@ -249,8 +249,8 @@ pub struct ProcessBlock {
     pub quiesce: AtomicU32,
     /// Threads parked. The agent may wait on it as a futex.
     pub parked: AtomicU32,
-    /// Zero.
-    pub reserved: u32,
+    /// Non-zero: a thread has seccomp filters of the guest's, which no checkpoint has room for.
+    pub seccomp: AtomicU32,
     /// Interpreted instructions so far, for reports.
     pub interpreted: AtomicU64,
     /// Base address of the runtime blob.

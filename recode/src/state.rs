@@ -18,6 +18,8 @@ pub(crate) struct State {
     pub(crate) hole_bytes: u64,
     /// Host that it runs on.
     pub(crate) host: Host,
+    /// Non-zero: threads of it have seccomp filters.
+    pub(crate) seccomp: u32,
     /// Start of the guest's heap.
     pub(crate) brk_start: u64,
     /// End of the guest's heap.
@@ -154,6 +156,7 @@ impl State {
             base,
             hole_bytes: from.u64(offset_of!(ProcessBlock, header.hole_bytes)),
             host,
+            seccomp: from.u32(offset_of!(ProcessBlock, seccomp)),
             brk_start: from.u64(offset_of!(ProcessBlock, state.brk_start)),
             brk: from.u64(offset_of!(ProcessBlock, state.brk)),
             vdso: from.u64(offset_of!(ProcessBlock, state.vdso)),

@@ -126,6 +126,10 @@ impl Journey<'_> {
         if state.host != self.host {
             return wrong(format!("is of a {:?} host, the cores are of {:?}", state.host, self.host));
         }
+        if state.seccomp != 0 {
+            let process = format!("process {}", self.pid);
+            return Err(RecodeError::refused(process, "seccomp filters cannot cross; run without them"));
+        }
         for thread in &state.threads {
             if !threads.iter().any(|(tid, _)| *tid == thread.tid) {
                 return wrong(format!("has thread {}, which was not dumped", thread.tid));

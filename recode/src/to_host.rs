@@ -170,6 +170,7 @@ impl Journey<'_> {
             base: 0,
             hole_bytes: 0,
             host: self.layout.machine,
+            seccomp: 0,
             brk_start: mm.mm_start_brk(),
             brk: mm.mm_brk(),
             vdso: auxv(AT_SYSINFO_EHDR),

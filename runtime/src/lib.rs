@@ -28,6 +28,7 @@ pub mod park;
 pub mod procfs;
 pub mod report;
 pub mod resume;
+pub mod seccomp;
 pub mod signal;
 pub mod start;
 pub mod syscall;

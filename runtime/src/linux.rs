@@ -15,6 +15,7 @@ impl Errno {
     pub const EPERM: Errno = Errno(1);
     pub const ENOENT: Errno = Errno(2);
     pub const E2BIG: Errno = Errno(7);
+    pub const ESRCH: Errno = Errno(3);
     pub const EINTR: Errno = Errno(4);
     pub const ENOEXEC: Errno = Errno(8);
     pub const EAGAIN: Errno = Errno(11);
@@ -26,6 +27,7 @@ impl Errno {
     pub const ENAMETOOLONG: Errno = Errno(36);
     pub const ENOSYS: Errno = Errno(38);
     pub const ELOOP: Errno = Errno(40);
+    pub const EOPNOTSUPP: Errno = Errno(95);
 }
 
 impl fmt::Display for Errno {

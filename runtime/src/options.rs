@@ -1,5 +1,5 @@
 //! The runtime's command line: `[--root-fd N] [--object FD]… [--hole ADDR] [--stats-fd N] [--program PATH]
-//! [--name NAME] -- PROGRAM ARGS…`.
+//! [--name NAME] [--seccomp-fd N] -- PROGRAM ARGS…`.
 
 use core::ffi::CStr;
 use core::fmt;
@@ -22,6 +22,8 @@ pub struct Options<'a> {
     pub program: Option<&'a CStr>,
     /// What the process is to be called, if it is not the last part of the program's path.
     pub name: Option<&'a CStr>,
+    /// The guest's seccomp filters, as an earlier program of the process left them.
+    pub seccomp_fd: Option<i32>,
     /// Index of the guest's argument 0.
     pub guest_args: usize,
 }
@@ -44,6 +46,7 @@ Runs an x86-64 Linux program on this machine.
   --stats-fd FD    write counters there at exit
   --program PATH   the program's file, if PROGRAM is only to be its argument 0
   --name NAME      the process's name, if it is not the last part of the path
+  --seccomp-fd FD  the guest's filters, as the runtime hands them over in execve
 ";
 
 /// What is wrong with the command line.
@@ -91,6 +94,7 @@ pub fn parse<'a>(args: impl Iterator<Item = &'a CStr>) -> Result<Options<'a>, Op
         stats_fd: None,
         program: None,
         name: None,
+        seccomp_fd: None,
         guest_args: 0,
     };
     let mut args = args.enumerate().skip(1);
@@ -108,6 +112,7 @@ pub fn parse<'a>(args: impl Iterator<Item = &'a CStr>) -> Result<Options<'a>, Op
             b"--root-fd" => options.root_fd = Some(fd()?),
             b"--stats-fd" => options.stats_fd = Some(fd()?),
             b"--hole" => options.hole = Some(number(value).ok_or(OptionError::BadValue(option))?),
+            b"--seccomp-fd" => options.seccomp_fd = Some(fd()?),
             b"--program" => options.program = Some(value),
             b"--name" => options.name = Some(value),
             b"--object" => {

@@ -14,6 +14,7 @@ use crate::object;
 use crate::options::{self, MAX_OBJECTS, OptionError, Options};
 use crate::report;
 use crate::resume;
+use crate::seccomp;
 use crate::signal::{self, action};
 use crate::thread::{self, Thread};
 use core::ffi::{CStr, c_char};
@@ -98,6 +99,7 @@ unsafe extern "C" fn begin(stack: *mut u8) -> ! {
     if let Some(fd) = options.stats_fd {
         report::set_stats_fd(fd);
     }
+    let filters = options.seccomp_fd;
     let mut objects = [None; MAX_OBJECTS];
     map_objects(&options, &mut objects);
     if let Some(fd) = options.root_fd {
@@ -107,7 +109,7 @@ unsafe extern "C" fn begin(stack: *mut u8) -> ! {
     program::set_name(options.name.unwrap_or_else(|| initial.program(&options)));
     leftovers.unmap();
     loaded.tell_kernel();
-    run(thread, &loaded)
+    run(thread, &loaded, filters)
 }
 
 fn map_objects(options: &Options<'_>, objects: &mut [Option<&'static ObjectHeader>; MAX_OBJECTS]) {
@@ -172,8 +174,13 @@ fn printable(path: &CStr) -> &str {
 }
 
 /// Set the first thread up and run it.
-fn run(thread: Thread, loaded: &Loaded) -> ! {
+fn run(thread: Thread, loaded: &Loaded, filters: Option<i32>) -> ! {
     thread.prepare();
+    if let Some(fd) = filters
+        && let Err(error) = seccomp::take_over(thread, fd)
+    {
+        report::fatal(format_args!("--seccomp-fd {fd}: the filters cannot be read ({error})"));
+    }
     let state = thread.state();
     state.cpu = Cpu::at_exec(loaded.entry, loaded.stack.stack_pointer);
     state.tid = linux::gettid();

@@ -34,8 +34,8 @@ pub struct Private {
     pub vforked: u32,
     /// 1: it starts with no handlers.
     pub clear_handlers: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Its seccomp filters, by the latest; see [`crate::seccomp`].
+    pub seccomp: u32,
     /// Address of the dispositions of a process that shares its maker's memory; 0 for those in the process block.
     pub dispositions: u64,
     /// Memory that an exec left: the arguments that the kernel read.

@@ -64,6 +64,30 @@ fn events_work_abroad() {
     survives("events_work_abroad", "events.c", &["1500"], 3);
 }
 
+/// What a guest forbids itself abroad would be forgotten at home.
+#[test]
+fn filters_keep_a_program_abroad() {
+    let scratch = Scratch::new("filters_keep_a_program_abroad");
+    let binary = compile(&scratch, "filtered.c", &["-static"]);
+    let criu = Criu::get();
+    let program = Program::start(&scratch, &binary, &[]);
+    program.wait_for_lines(2);
+    let [home, host, parked] = ["home", "host", "parked"].map(|name| scratch.path(name));
+    criu.dump(program.pid, &home);
+    recode(&home, &host, &this_host()).unwrap();
+    criu.restore(&host);
+    // SAFETY: the program's own process.
+    assert_eq!(unsafe { libc::kill(program.pid as i32, libc::SIGUSR1) }, 0);
+    while !program.output().contains("filtered") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    park_all(&[program.pid].into());
+    criu.dump(program.pid, &parked);
+    let refused = recode(&parked, &scratch.path("back"), &Target::Canonical).unwrap_err();
+    assert!(refused.to_string().contains("seccomp filters cannot cross"), "{refused}");
+    std::mem::forget(program);
+}
+
 /// Debian's own busybox, in the middle of a large file.
 #[test]
 fn busybox_sha256sum_works_abroad() {

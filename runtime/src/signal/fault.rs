@@ -105,6 +105,12 @@ fn float_exception(thread: Thread) -> (u32, i32, u64, u64) {
     (SIGFPE, code, cpu.rip, trapno)
 }
 
+/// Raise SIGSYS for a call that a filter of the guest's does not allow.
+pub fn raise_seccomp(thread: Thread, info: SigInfo) {
+    let trap = thread.private().trap;
+    force(thread, info, trap);
+}
+
 /// A signal that cannot wait: to its handler, or the end if that is blocked or not there.
 fn force(thread: Thread, info: SigInfo, trap: TrapFrame) {
     let signal = info.signo as u32;

@@ -7,6 +7,7 @@ use crate::linux::{self, AT_FDCWD, Errno, O_RDONLY_CLOEXEC, PAGE, map, prot};
 use crate::load::{elf, program};
 use crate::memory::{access, map as mapping};
 use crate::procfs;
+use crate::seccomp;
 use crate::signal::{self, action};
 use crate::thread::Thread;
 use tranship_abi::block::Range;
@@ -17,8 +18,8 @@ use tranship_abi::syscall::nr;
 const AT_EMPTY_PATH: u64 = 0x1000;
 const MAX_PATH: usize = 4096;
 const OWN_PROGRAM: &[u8] = b"/proc/self/exe\0";
-/// Arguments that come before the guest's.
-const OWN_ARGS: usize = 6;
+/// Arguments that come before the guest's, at most.
+const OWN_ARGS: usize = 8;
 
 pub(super) fn execve(call: &Call) -> Outcome {
     let [path, argv, envp, ..] = call.args;
@@ -89,6 +90,11 @@ impl Path {
     fn bytes(&self) -> &[u8] {
         &self.bytes[..self.used]
     }
+
+    /// With its NUL.
+    fn terminated(&self) -> &[u8] {
+        &self.bytes[..(self.used + 1).min(MAX_PATH)]
+    }
 }
 
 /// Execute the file `name` (NUL-terminated) with the guest's `argv` and `envp`. Returns only on errors.
@@ -104,12 +110,40 @@ fn exec(thread: Thread, name: &[u8], argv: u64, envp: u64) -> Outcome {
         attempt!(mapping::mmap(0, bytes.next_multiple_of(PAGE), prot::READ | prot::WRITE, flags, -1, 0));
     // Memory that is shared with a maker who waits stays there after the exec.
     thread.private().left_by_exec = Range { start: list, end: list + bytes };
-    let error = match write_arguments(list, [name, path], argv, count) {
+    let error = exec_with(thread, list, [name, path], (argv, count), envp);
+    thread.private().left_by_exec = Range { start: 0, end: 0 };
+    let _ = mapping::munmap(list, bytes);
+    error.into()
+}
+
+/// With `list` for the arguments, of which the runtime's own come first: name, path, the guest's filters.
+fn exec_with(thread: Thread, list: u64, [name, path]: [&[u8]; 2], argv: (u64, usize), envp: u64) -> Errno {
+    let filters = match seccomp::hand_over(thread) {
+        Ok(filters) => filters,
+        Err(error) => return error,
+    };
+    let mut number = Path::new();
+    let named = filters.map_or(Ok(()), |fd| number.push_number(fd));
+    let own: [&[u8]; OWN_ARGS] = [
+        b"tranship-runtime\0",
+        b"--name\0",
+        name,
+        b"--program\0",
+        path,
+        b"--seccomp-fd\0",
+        number.terminated(),
+        b"--\0",
+    ];
+    let (before, end) = own.split_at(if filters.is_some() { OWN_ARGS - 1 } else { OWN_ARGS - 3 });
+    let own = before.iter().chain(end.last()).copied();
+    let error = match named.and_then(|()| write_arguments(list, own, argv.0, argv.1)) {
         Ok(()) => become_runtime(thread, list, envp),
         Err(error) => error,
     };
-    let _ = mapping::munmap(list, bytes);
-    error.into()
+    if let Some(fd) = filters {
+        linux::close(fd);
+    }
+    error
 }
 
 /// The path of the guest's program: /proc/self/exe will be the runtime's own file when it is opened.
@@ -150,11 +184,18 @@ fn count_pointers(list: u64) -> Result<usize, Errno> {
     Ok(count)
 }
 
-/// `tranship-runtime --name NAME --program PATH -- ARGV…`, NULL. Name and path are NUL-terminated.
-fn write_arguments(list: u64, [name, path]: [&[u8]; 2], argv: u64, count: usize) -> Result<(), Errno> {
-    let own: [&[u8]; OWN_ARGS] = [b"tranship-runtime\0", b"--name\0", name, b"--program\0", path, b"--\0"];
-    access::write(list, &own.map(|text| text.as_ptr() as u64))?;
-    let mut at = list + 8 * own.len() as u64;
+/// The runtime's own arguments (NUL-terminated), then the guest's, then NULL.
+fn write_arguments<'a>(
+    list: u64,
+    own: impl Iterator<Item = &'a [u8]>,
+    argv: u64,
+    count: usize,
+) -> Result<(), Errno> {
+    let mut at = list;
+    for text in own {
+        access::write(at, &(text.as_ptr() as u64))?;
+        at += 8;
+    }
     if count == 0 {
         // As Linux has it since 5.18.
         access::write(at, &(c"".as_ptr() as u64))?;

@@ -15,6 +15,7 @@ use crate::host::{self, HOST, NOT_MADE, PageFault};
 use crate::linux::{self, Errno};
 use crate::memory::access;
 use crate::report;
+use crate::seccomp::{self, Verdict};
 use crate::signal;
 use crate::thread::Thread;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -71,6 +72,7 @@ macro_rules! attempt {
     };
 }
 pub(crate) use attempt;
+pub(crate) use threads::leave;
 
 /// Make the system call whose instruction ends at the guest PC. True if the guest is somewhere else now.
 pub fn perform(thread: Thread) -> bool {
@@ -80,7 +82,7 @@ pub fn perform(thread: Thread) -> bool {
         let args = [cpu.gpr[7], cpu.gpr[6], cpu.gpr[2], cpu.gpr[10], cpu.gpr[8], cpu.gpr[9]];
         let call = Call { thread, args };
         // A signal that came before the call is delivered before it.
-        let outcome = if thread.is_pending() { Outcome::Again } else { call.dispatch(cpu.gpr[0]) };
+        let outcome = if thread.is_pending() { Outcome::Again } else { call.judge_and_dispatch(cpu.gpr[0]) };
         match outcome {
             Outcome::Done(result) => {
                 cpu.gpr[0] = result as u64;
@@ -110,6 +112,15 @@ impl Call {
     /// Argument `n` as the kernel takes an `unsigned int`.
     fn uint(&self, n: usize) -> u32 {
         self.args[n] as u32
+    }
+
+    /// Perform call `number` if the guest's own filters let it.
+    fn judge_and_dispatch(&self, number: u64) -> Outcome {
+        match seccomp::judge(self.thread, number, &self.args) {
+            Verdict::Allowed => self.dispatch(number),
+            Verdict::Refused(error) => error.into(),
+            Verdict::Trapped => Outcome::Moved,
+        }
     }
 
     /// Perform the x86-64 call `number` with these arguments.
@@ -270,6 +281,7 @@ fn emulator(number: u32) -> Option<Emulator> {
         nr::arch_prctl => process::arch_prctl,
         nr::prctl => process::prctl,
         nr::personality => process::personality,
+        nr::seccomp => process::seccomp,
         nr::uname => process::uname,
         _ => return None,
     })

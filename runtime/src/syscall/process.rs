@@ -3,6 +3,7 @@
 use super::{Call, Outcome, attempt};
 use crate::linux::Errno;
 use crate::memory::{GUEST_END, access};
+use crate::seccomp;
 use tranship_abi::syscall::nr;
 
 pub(super) fn arch_prctl(call: &Call) -> Outcome {
@@ -28,12 +29,14 @@ pub(super) fn arch_prctl(call: &Call) -> Outcome {
 /// Options that are about the process and no machine; all others are as if the kernel were too old for them.
 pub(super) fn prctl(call: &Call) -> Outcome {
     const GET_SECCOMP: i32 = 21;
+    const SET_SECCOMP: i32 = 22;
     const GET_TSC: i32 = 25;
     const TSC_ENABLED: u32 = 1;
     match call.int(0) {
         // Death signal, dumpable, keepcaps, timing, name.
         1..=4 | 7 | 8 | 13..=16 => {}
-        GET_SECCOMP => return Outcome::Done(0),
+        GET_SECCOMP => return Outcome::Done(seccomp::mode(call.thread)),
+        SET_SECCOMP => return set_seccomp(call),
         GET_TSC => return access::write(call.args[1], &TSC_ENABLED).map(|()| 0).into(),
         // Bounding set, securebits, timer slack, machine check policy.
         23 | 24 | 27..=30 | 33 | 34 => {}
@@ -44,6 +47,32 @@ pub(super) fn prctl(call: &Call) -> Outcome {
         _ => return Errno::EINVAL.into(),
     }
     call.make(nr::prctl, call.args)
+}
+
+/// prctl(PR_SET_SECCOMP), in terms of seccomp(2).
+fn set_seccomp(call: &Call) -> Outcome {
+    const STRICT: u64 = 1;
+    const FILTER: u64 = 2;
+    match call.args[1] {
+        STRICT => seccomp::set_strict(call.thread),
+        FILTER => seccomp::set_filter(call.thread, 0, call.args[2]),
+        _ => Err(Errno::EINVAL),
+    }
+    .into()
+}
+
+pub(super) fn seccomp(call: &Call) -> Outcome {
+    const STRICT: u32 = 0;
+    const FILTER: u32 = 1;
+    const ACTION_AVAILABLE: u32 = 2;
+    let [_, flags, argument, ..] = call.args;
+    match call.uint(0) {
+        STRICT if flags == 0 && argument == 0 => seccomp::set_strict(call.thread),
+        FILTER => seccomp::set_filter(call.thread, flags & u64::from(u32::MAX), argument),
+        ACTION_AVAILABLE if flags == 0 => seccomp::is_available(argument),
+        _ => Err(Errno::EINVAL),
+    }
+    .into()
 }
 
 /// PER_LINUX with any flags but READ_IMPLIES_EXEC, which would give the host rights that we keep.

@@ -224,6 +224,7 @@ impl Clone {
         if !self.has(SIGHAND) {
             top = action::give_own(child, top);
         }
+        child.private().seccomp = parent.private().seccomp;
         child.private().vforked = self.has(VFORK).into();
         child.private().clear_handlers = self.has(CLEAR_SIGHAND).into();
         // The child starts with everything blocked, so that no handler runs before it knows its block.
@@ -307,7 +308,7 @@ pub(super) fn exit(call: &Call) -> Outcome {
 }
 
 /// End the calling thread alone.
-fn leave(thread: Thread, status: u64) -> ! {
+pub(crate) fn leave(thread: Thread, status: u64) -> ! {
     linux::set_signal_mask(!0);
     if thread.private().vforked != 0 {
         linux::exit_thread(status);

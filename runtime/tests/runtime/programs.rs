@@ -52,3 +52,10 @@ fn own_files_of_proc() {
     compare_in(On::X86_64, &scratch("proc-x86"), &program, NO_ARGS, b"");
     compare_in(On::Aarch64, &scratch("proc-arm"), &program, &["emulated"], b"");
 }
+
+#[test]
+fn own_filters() {
+    let program = compile("filters");
+    compare_in(On::X86_64, &scratch("filters-x86"), &program, NO_ARGS, b"");
+    compare_in(On::Aarch64, &scratch("filters-arm"), &program, &["emulated"], b"");
+}
