@@ -12,6 +12,8 @@
 //!              runtime blob                      file mapping, started afresh after every restore
 //!              translated objects                file mappings, one per guest ELF
 //!              scratch 0, scratch 1 …            the runtime's own, throw-away
+//!              arena                             objects that came while the process runs, throw-away
+//!              entry table                       the runtime's own, of those; throw-away
 //! ```
 //!
 //! Durable fields (`state`) are exact at every safepoint and are all that a checkpoint needs; everything
@@ -23,7 +25,7 @@ use tranship_isa::x86_64::Cpu;
 /// First bytes of a state area.
 pub const MAGIC: [u8; 16] = *b"tranship state\n\0";
 /// Layout version. A runtime and a recode of another version refuse each other's state by name.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Thread slots of a process.
 pub const MAX_THREADS: usize = 256;
 /// Bytes of the residue area.
@@ -36,6 +38,11 @@ pub const MAX_EXEC_RANGES: usize = 1024;
 pub const MAX_OBJECTS: usize = 128;
 /// Entries of a thread's indirect-branch cache; a power of two.
 pub const BRANCH_CACHE_ENTRIES: usize = 1024;
+
+/// Wanted addresses that are kept for the supplier of code.
+pub const MAX_WANTED: usize = 256;
+/// Supplied objects that the runtime may still have to take.
+pub const MAX_SUPPLIED: usize = 64;
 
 /// Machines, as [`Header`] numbers them: the ELF `e_machine` values.
 pub mod machine_id {
@@ -75,6 +82,19 @@ pub struct Range {
     pub start: u64,
     /// First address after.
     pub end: u64,
+}
+
+/// Guest memory that the guest may execute.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeRange {
+    /// First address.
+    pub start: u64,
+    /// First address after.
+    pub end: u64,
+    /// 1: the guest may write there as well, even where the host may not just now: what is written where code was
+    /// compiled from is noticed by that.
+    pub writable: u64,
 }
 
 /// A signal's disposition in the guest's own terms (the guest's `struct kernel_sigaction`).
@@ -118,7 +138,7 @@ pub struct ProcessState {
     /// How many of `exec_ranges` are in use; they are sorted and disjoint.
     pub exec_range_count: u64,
     /// Guest memory that the guest may execute. The host maps it without that right.
-    pub exec_ranges: [Range; MAX_EXEC_RANGES],
+    pub exec_ranges: [CodeRange; MAX_EXEC_RANGES],
     /// How many of `objects` are in use.
     pub object_count: u64,
     /// Translated objects.
@@ -235,6 +255,40 @@ pub struct ThreadBlock {
     pub runtime_private: [u64; 64],
 }
 
+/// How code comes while a process runs: the runtime says here which guest addresses it interprets often, and whoever
+/// supplies code, from outside through `/proc/PID/mem`, writes objects into the arena and says so here. Throw-away.
+///
+/// An object in the arena is the memory image of a translated object whose bias slot is set, from its first byte to its
+/// last: position-independent, and nothing in it is written any more.
+#[repr(C)]
+pub struct Supply {
+    /// Not 0 once the arena is mapped, and another number for each program that a process starts.
+    pub generation: AtomicU64,
+    /// How many addresses have been written to `wanted` so far; the runtime's.
+    pub wanted_count: AtomicU64,
+    /// Guest addresses that should be entries; the `n`th is at `n % MAX_WANTED`.
+    pub wanted: [AtomicU64; MAX_WANTED],
+    /// Bytes of the arena that are in use, a multiple of [`ARENA_ALIGNMENT`]; the supplier's.
+    pub arena_used: AtomicU64,
+    /// How many objects have been written to `supplied` so far; the supplier's.
+    pub supplied_count: AtomicU64,
+    /// Where objects are in the arena; the `n`th is at `n % MAX_SUPPLIED`.
+    pub supplied: [Supplied; MAX_SUPPLIED],
+    /// How many of them the runtime has taken; the supplier leaves those behind it alone.
+    pub taken_count: AtomicU64,
+}
+
+/// An object in the arena.
+#[repr(C)]
+pub struct Supplied {
+    /// Its first address.
+    pub start: AtomicU64,
+    /// Its bytes.
+    pub bytes: AtomicU64,
+    /// The address of its [`ObjectHeader`].
+    pub header: AtomicU64,
+}
+
 /// One process: the start of the state area.
 #[repr(C, align(4096))]
 pub struct ProcessBlock {
@@ -255,6 +309,8 @@ pub struct ProcessBlock {
     pub interpreted: AtomicU64,
     /// Base address of the runtime blob.
     pub blob: u64,
+    /// Code that comes while it runs.
+    pub supply: Supply,
     /// The runtime's own.
     pub runtime_private: [u64; 64],
 }
@@ -281,8 +337,18 @@ pub const OBJECTS_BYTES: u64 = 2 << 30;
 pub const SCRATCH_OFFSET: u64 = OBJECTS_OFFSET + OBJECTS_BYTES;
 /// Bytes of scratch memory per thread slot.
 pub const SCRATCH_BYTES: u64 = 1 << 20;
+/// Offset of the arena from the hole base.
+pub const ARENA_OFFSET: u64 = SCRATCH_OFFSET + MAX_THREADS as u64 * SCRATCH_BYTES;
+/// Bytes of the arena.
+pub const ARENA_BYTES: u64 = 512 << 20;
+/// Objects in the arena start at multiples of this: a page.
+pub const ARENA_ALIGNMENT: u64 = 4096;
+/// Offset of the table of the arena's entries.
+pub const ENTRY_TABLE_OFFSET: u64 = ARENA_OFFSET + ARENA_BYTES;
+/// Bytes of that table.
+pub const ENTRY_TABLE_BYTES: u64 = 16 << 20;
 /// The size of the whole hole.
-pub const HOLE_BYTES: u64 = SCRATCH_OFFSET + MAX_THREADS as u64 * SCRATCH_BYTES;
+pub const HOLE_BYTES: u64 = ENTRY_TABLE_OFFSET + ENTRY_TABLE_BYTES;
 
 /// What compiled code returns in place of the guest PC when every host frame is to be left: the guest
 /// state is complete in the thread block, `cpu.rip` included. No guest address has this value.
@@ -326,6 +392,54 @@ pub struct ObjectHeader {
     /// Offset of a region-convention function that does [`RuntimeCalls::interpret_call`]; `lookup` puts it in the
     /// branch cache for guest targets that have no compiled entry.
     pub interpret_call: i64,
+    /// Number of sources; 0 where the guest file says all.
+    pub source_count: u64,
+    /// Offset of `[Source; source_count]`.
+    pub sources: i64,
+}
+
+/// Guest memory that code was compiled from, as it was then.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// First address, as linked.
+    pub start: u64,
+    /// First address after.
+    pub end: u64,
+    /// [`SourceDigest`] of what was there.
+    pub digest: u64,
+}
+
+/// A digest of guest code, by which a change is noticed; it is no protection from a guest that wants to harm itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SourceDigest(u64);
+
+impl SourceDigest {
+    /// Pieces that code is digested in; the last one may be shorter.
+    pub const PIECE: usize = 512;
+
+    /// Add the next piece.
+    pub fn add(&mut self, piece: &[u8]) {
+        const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mix = |digest: u64, word: u64| (digest.rotate_left(29) ^ word).wrapping_mul(MULTIPLIER);
+        let mut digest = mix(self.0, piece.len() as u64);
+        for word in piece.chunks(8) {
+            digest = mix(digest, word.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        }
+        self.0 = digest ^ digest >> 32;
+    }
+
+    /// Of all of it.
+    pub fn of(code: &[u8]) -> SourceDigest {
+        let mut digest = SourceDigest::default();
+        code.chunks(SourceDigest::PIECE).for_each(|piece| digest.add(piece));
+        digest
+    }
+
+    /// The digest.
+    pub const fn value(self) -> u64 {
+        self.0
+    }
 }
 
 /// A compiled entry.

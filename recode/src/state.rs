@@ -5,7 +5,7 @@ use crate::error::{RecodeError, Result};
 use crate::memory::{Memory, NewPages};
 use std::mem::{offset_of, size_of};
 use tranship_abi::block::{
-    self, Header, ObjectRef, ProcessBlock, Range, SigAction, ThreadBlock, ThreadState, phase,
+    self, CodeRange, Header, ObjectRef, ProcessBlock, Range, SigAction, ThreadBlock, ThreadState, phase,
 };
 use tranship_abi::host::Host;
 use tranship_isa::x86_64::{Cpu, X87};
@@ -31,7 +31,7 @@ pub(crate) struct State {
     /// Dispositions of signals 1..=64.
     pub(crate) sigactions: Vec<SigAction>,
     /// What the guest may execute.
-    pub(crate) exec_ranges: Vec<Range>,
+    pub(crate) exec_ranges: Vec<CodeRange>,
     /// Mapped objects.
     pub(crate) objects: Vec<ObjectRef>,
     /// Threads, by slot.
@@ -123,7 +123,7 @@ impl State {
         let actions = self.sigactions.iter().flat_map(|a| [a.handler, a.flags, a.restorer, a.mask]);
         to.u64s(offset_of!(ProcessBlock, state.sigactions), actions);
         to.u64(offset_of!(ProcessBlock, state.exec_range_count), self.exec_ranges.len() as u64);
-        let ranges = self.exec_ranges.iter().flat_map(|range| [range.start, range.end]);
+        let ranges = self.exec_ranges.iter().flat_map(|range| [range.start, range.end, range.writable]);
         to.u64s(offset_of!(ProcessBlock, state.exec_ranges), ranges);
         to.u64(offset_of!(ProcessBlock, state.object_count), self.objects.len() as u64);
         let objects = self.objects.iter().flat_map(|object| [object.header, object.guest_bias]);
@@ -171,7 +171,7 @@ impl State {
         let ranges =
             from.count(offset_of!(ProcessBlock, state.exec_range_count), block::MAX_EXEC_RANGES, pid)?;
         let at = offset_of!(ProcessBlock, state.exec_ranges);
-        state.exec_ranges = (0..ranges).map(|n| from.range(at + n * size_of::<Range>())).collect();
+        state.exec_ranges = (0..ranges).map(|n| from.code_range(at + n * size_of::<CodeRange>())).collect();
         let residue = from.count(offset_of!(ProcessBlock, state.residue_len), block::RESIDUE_BYTES, pid)?;
         state.residue = vec![0; residue];
         memory.read(base + block::RESIDUE_OFFSET, &mut state.residue)?;
@@ -329,6 +329,11 @@ impl Reader<'_> {
 
     fn range(&self, offset: usize) -> Range {
         Range { start: self.u64(offset), end: self.u64(offset + 8) }
+    }
+
+    fn code_range(&self, offset: usize) -> CodeRange {
+        let word = |n: usize| self.u64(offset + 8 * n);
+        CodeRange { start: word(0), end: word(1), writable: word(2) }
     }
 
     fn sigaction(&self, n: usize) -> SigAction {

@@ -27,7 +27,7 @@ use crate::x86_64;
 use protobuf::{MessageDyn, MessageField};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use tranship_abi::block::{SigAction, phase};
+use tranship_abi::block::{CodeRange, SigAction, phase};
 use tranship_abi::host::Host;
 
 /// The signal by which the agent interrupts system calls; a guest never sees it.
@@ -170,8 +170,7 @@ impl Journey<'_> {
         let kernels: Vec<Vma_entry> = residue.vmas.iter().filter(|vma| is_there(vma)).cloned().collect();
         let replaced = vma::joined(kernels.iter().map(Mapping::range));
         guests = guests.iter().flat_map(|vma| cut(vma, &replaced)).collect();
-        let executable: Vec<_> = state.exec_ranges.iter().map(|range| range.start..range.end).collect();
-        guests = guests.iter().flat_map(|vma| with_execution(vma, &executable)).collect();
+        guests = guests.iter().flat_map(|vma| with_execution(vma, &state.exec_ranges)).collect();
         guests.iter_mut().for_each(|vma| Renumbering::ToGuest(self.host).apply(&mut vma.fdflags));
         guests.extend(kernels);
         vma::sort(&mut guests);
@@ -222,13 +221,20 @@ fn cut(vma: &Vma_entry, holes: &[Range<u64>]) -> Vec<Vma_entry> {
 }
 
 /// `vma` split where the right to execute begins or ends.
-fn with_execution(vma: &Vma_entry, executable: &[Range<u64>]) -> Vec<Vma_entry> {
+fn with_execution(vma: &Vma_entry, code: &[CodeRange]) -> Vec<Vma_entry> {
     if vma.is(status::GUARD | status::SYSVIPC) {
         return vec![vma.clone()];
     }
-    let mut parts: Vec<Vma_entry> = executable.iter().filter_map(|range| vma::clip(vma, range)).collect();
-    parts.iter_mut().for_each(|part| part.prot = Some(part.prot() | protection::EXEC));
-    parts.extend(cut(vma, executable));
+    let mut parts = Vec::new();
+    for range in code {
+        let writable = if range.writable != 0 { protection::WRITE } else { 0 };
+        parts.extend(vma::clip(vma, &(range.start..range.end)).map(|mut part| {
+            part.prot = Some(part.prot() | protection::EXEC | writable);
+            part
+        }));
+    }
+    let executable: Vec<_> = code.iter().map(|range| range.start..range.end).collect();
+    parts.extend(cut(vma, &executable));
     parts
 }
 

@@ -23,7 +23,7 @@ use crate::vma::{self, Mapping, protection, status};
 use crate::{aarch64, vdso, x86_64};
 use protobuf::{MessageDyn, MessageField};
 use std::collections::BTreeMap;
-use tranship_abi::block::{self, ObjectRef, Range, SigAction, phase};
+use tranship_abi::block::{self, CodeRange, ObjectRef, Range, SigAction, phase};
 use tranship_abi::host::Host;
 
 /// Symbol of the runtime at which restored threads start.
@@ -230,9 +230,7 @@ impl Journey<'_> {
         }
         residue.vmas.extend(mm.vmas.iter().filter(|vma| vma.is_kernels()).cloned());
         mm.vmas.retain(|vma| !vma.is(status::VSYSCALL));
-        let executable = mm.vmas.iter().filter(|vma| is_guest_code(vma)).map(Mapping::range);
-        state.exec_ranges =
-            vma::joined(executable).into_iter().map(|r| Range { start: r.start, end: r.end }).collect();
+        state.exec_ranges = code_ranges(&mm.vmas);
         if state.exec_ranges.len() > block::MAX_EXEC_RANGES {
             let (found, limit) = (state.exec_ranges.len(), block::MAX_EXEC_RANGES);
             return Err(self.refused(format!("{found} executable ranges, {limit} are the limit")));
@@ -370,6 +368,19 @@ fn registers(threads: &[(u32, Core_entry)]) -> BTreeMap<u32, Thread_info_x86> {
 /// Whether it is memory that the guest may execute. (System V shared memory has that bit for another meaning.)
 fn is_guest_code(vma: &Vma_entry) -> bool {
     vma.prot() & protection::EXEC != 0 && !vma.is(status::VSYSCALL | status::SYSVIPC | status::GUARD)
+}
+
+/// What of `vmas` the guest may execute, by address.
+fn code_ranges(vmas: &[Vma_entry]) -> Vec<CodeRange> {
+    let of = |writable: bool| {
+        let is_writable = |vma: &Vma_entry| vma.prot() & protection::WRITE != 0;
+        let chosen = vmas.iter().filter(|vma| is_guest_code(vma) && is_writable(vma) == writable);
+        let ranges = vma::joined(chosen.map(Mapping::range));
+        ranges.into_iter().map(move |r| CodeRange { start: r.start, end: r.end, writable: writable.into() })
+    };
+    let mut ranges: Vec<CodeRange> = of(false).chain(of(true)).collect();
+    ranges.sort_by_key(|range| range.start);
+    ranges
 }
 
 /// Blocked signals: the leader's are the task's.

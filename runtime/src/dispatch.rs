@@ -5,8 +5,10 @@ use crate::host;
 use crate::interpret::{self, Stop};
 use crate::object;
 use crate::signal::{self, fault};
+use crate::supply;
 use crate::syscall;
 use crate::thread::Thread;
+use core::sync::atomic::Ordering;
 use tranship_abi::block::{RuntimeCalls, ThreadBlock};
 use tranship_isa::machine::Trap;
 use tranship_isa::x86_64::coprocessor;
@@ -14,8 +16,13 @@ use tranship_isa::x86_64::coprocessor;
 /// Run the guest from its PC on, for good.
 pub fn run(thread: Thread) -> ! {
     loop {
+        // There are no frames below this one.
+        thread.private().stale.store(0, Ordering::Release);
         if thread.is_pending() {
             signal::safepoint(thread);
+        }
+        if supply::has_come() {
+            supply::take();
         }
         if let Some(entry) = object::entry(thread) {
             entry.enter(thread);
@@ -46,6 +53,11 @@ const GO_ON: u64 = 0;
 /// Leave compiled code for the dispatcher.
 const UNWIND: u64 = 1;
 
+/// May the thread go back to the compiled code that it came from?
+fn may_return(thread: Thread) -> bool {
+    exact::admits_compiled(thread) && !thread.is_stale()
+}
+
 /// Do what compiled code asks for with registers that are exact, floating-point status included. It is left if it may
 /// not run any more.
 fn with_exact(block: *mut ThreadBlock, action: impl FnOnce(Thread) -> u64) -> u64 {
@@ -54,7 +66,7 @@ fn with_exact(block: *mut ThreadBlock, action: impl FnOnce(Thread) -> u64) -> u6
     host::fp_collect(&mut thread.cpu().mxcsr);
     let result = action(thread);
     host::fp_apply(thread.cpu().mxcsr);
-    if exact::admits_compiled(thread) { result } else { UNWIND }
+    if may_return(thread) { result } else { UNWIND }
 }
 
 extern "C" fn call_syscall(block: *mut ThreadBlock) -> u64 {
@@ -67,15 +79,17 @@ extern "C" fn call_safepoint(block: *mut ThreadBlock) -> u64 {
 
 extern "C" fn call_interpret_call(block: *mut ThreadBlock) -> u64 {
     with_exact(block, |thread| {
+        interpret::note_target(thread.cpu().rip);
         // A callee has been entered when its return address has been pushed: it is left when the stack
         // pointer is above that, be it by a return or by a jump out of frames that we do not know.
         let frame = thread.cpu().gpr[4];
         loop {
-            if thread.is_deep() || !exact::admits_compiled(thread) {
+            if thread.is_deep() || !may_return(thread) {
                 return UNWIND;
             }
             if thread.is_pending() {
                 signal::safepoint(thread);
+                continue;
             }
             if thread.cpu().gpr[4] > frame {
                 return GO_ON;

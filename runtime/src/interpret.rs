@@ -8,11 +8,12 @@ use crate::memory::{access, code};
 use crate::object::{self, Entry};
 use crate::report;
 use crate::signal::fault;
+use crate::supply;
 use crate::syscall;
 use crate::thread::Thread;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tranship_abi::block::{Range, SCRATCH_BYTES};
+use tranship_abi::block::{CodeRange, SCRATCH_BYTES};
 use tranship_abi::host::Host as Machine;
 use tranship_isa::interpret::{Fault, Host, Step, step};
 use tranship_isa::machine::{AtomicOp, Width};
@@ -48,6 +49,9 @@ pub fn run(thread: Thread, frame: Option<u64>) -> Stop {
         }
         conclude(thread, step);
         fetcher.refresh();
+        if supply::has_come() {
+            supply::take();
+        }
         if frame.is_some_and(|sp| thread.cpu().gpr[4] > sp) {
             break Stop::Left;
         }
@@ -56,6 +60,9 @@ pub fn run(thread: Thread, frame: Option<u64>) -> Stop {
         }
         if let Some(entry) = compiled_entry(thread) {
             break Stop::Compiled(entry);
+        }
+        if matches!(step, Step::Jumped | Step::Called { .. }) && exact::admits_compiled(thread) {
+            note_target(thread.cpu().rip);
         }
     };
     note_interpreted(count);
@@ -129,6 +136,34 @@ pub fn entries_changed() {
     }
 }
 
+/// Times that a jump or call must have been interpreted for its target to be worth compiling.
+const HOT: u64 = 64;
+/// In place of that number: it has been asked for.
+const ASKED: u64 = 0xffff;
+
+/// Targets of jumps and calls (from bit 16 on), and how often they have been interpreted lately.
+static HEAT: [AtomicU64; 1 << 13] = [const { AtomicU64::new(0) }; 1 << 13];
+
+/// Control went to `guest`, which has no compiled entry.
+#[inline]
+pub fn note_target(guest: u64) {
+    let line = &HEAT[(guest ^ guest >> 13) as usize % HEAT.len()];
+    let (tag, heat) = (guest << 16, line.load(Ordering::Relaxed));
+    let count = if heat & !0xffff == tag { heat & 0xffff } else { 0 };
+    if count == ASKED {
+        return;
+    }
+    let next = if count + 1 >= HOT && supply::want(guest) { ASKED } else { (count + 1).min(HOT) };
+    line.store(tag | next, Ordering::Relaxed);
+}
+
+/// Forget what has been asked for: it may be needed anew.
+pub fn cool() {
+    for line in &HEAT {
+        line.store(0, Ordering::Relaxed);
+    }
+}
+
 /// A decoded instruction and the bytes it was decoded from. It is used only while memory still holds those,
 /// so that code may change at any time.
 #[repr(C)]
@@ -146,9 +181,11 @@ struct Fetcher {
     thread: Thread,
     cache: Option<*mut Decoded>,
     /// The executable range that the guest PC was in lately, and its epoch.
-    range: Range,
+    range: CodeRange,
     epoch: u64,
 }
+
+const NOWHERE: CodeRange = CodeRange { start: 0, end: 0, writable: 0 };
 
 /// Why there is no instruction at the guest PC.
 enum NoInsn {
@@ -159,7 +196,7 @@ enum NoInsn {
 impl Fetcher {
     fn new(thread: Thread) -> Fetcher {
         let cache = thread.scratch().map(|memory| memory.cast());
-        let mut fetcher = Fetcher { thread, cache, range: Range { start: 0, end: 0 }, epoch: 0 };
+        let mut fetcher = Fetcher { thread, cache, range: NOWHERE, epoch: 0 };
         fetcher.refresh();
         fetcher
     }
@@ -171,7 +208,7 @@ impl Fetcher {
         let epoch = code::epoch();
         if self.epoch != epoch || !(self.range.start..self.range.end).contains(&rip) {
             self.epoch = epoch;
-            self.range = code::range_of(rip).unwrap_or(Range { start: 0, end: 0 });
+            self.range = code::range_of(rip).unwrap_or(NOWHERE);
         }
     }
 

@@ -31,5 +31,6 @@ pub mod resume;
 pub mod seccomp;
 pub mod signal;
 pub mod start;
+pub mod supply;
 pub mod syscall;
 pub mod thread;

@@ -228,6 +228,15 @@ pub fn set_signal_mask(mask: u64) {
     let _ = unsafe { call(nr::rt_sigprocmask, [SIG_SETMASK, (&raw const mask) as u64, 0, 8, 0, 0]) };
 }
 
+/// CLOCK_MONOTONIC in nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    const CLOCK_MONOTONIC: u64 = 1;
+    let mut time = [0_u64; 2];
+    // SAFETY: the kernel fills the local.
+    let _ = unsafe { call(nr::clock_gettime, [CLOCK_MONOTONIC, time.as_mut_ptr() as u64, 0, 0, 0, 0]) };
+    time[0] * 1_000_000_000 + time[1]
+}
+
 /// futex(2) FUTEX_WAIT (private) for up to `nanoseconds`.
 pub fn futex_wait(word: &AtomicU32, value: u32, nanoseconds: u64) {
     let timeout = [nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000];

@@ -6,6 +6,7 @@ use crate::host::HOST;
 use crate::image::protection;
 use crate::linux::{self, Errno, PAGE, map, prot};
 use crate::report;
+use crate::supply;
 use crate::thread::Thread;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -94,7 +95,7 @@ pub fn map(fd: i32) -> Result<&'static ObjectHeader, ObjectError> {
     if entry == 0 || entry + size_of::<ObjectHeader>() as u64 > end {
         return Err(ObjectError::NoHeader);
     }
-    check((base + entry) as *const ObjectHeader)
+    check(base + entry)
 }
 
 fn take_room(len: u64) -> Result<u64, ObjectError> {
@@ -133,9 +134,10 @@ fn map_segment(fd: i32, base: u64, header: &[u8]) -> Result<(), ObjectError> {
     Ok(())
 }
 
-fn check(header: *const ObjectHeader) -> Result<&'static ObjectHeader, ObjectError> {
+/// The header at address `header` in the hole, if it is one for this machine and layout.
+pub fn check(header: u64) -> Result<&'static ObjectHeader, ObjectError> {
     // SAFETY: inside the mapped object, or the object lies about itself, as it could in its code.
-    let header = unsafe { &*header };
+    let header = unsafe { &*(header as *const ObjectHeader) };
     if header.magic != OBJECT_MAGIC {
         return Err(ObjectError::NoHeader);
     }
@@ -183,26 +185,51 @@ fn header_of(object: ObjectRef) -> &'static ObjectHeader {
 
 /// Is any code compiled at all?
 pub fn any() -> bool {
-    hole::process().state.object_count != 0
+    hole::process().state.object_count != 0 || supply::any().is_some()
+}
+
+/// The guest's mappings in `[start, end)` have changed: an object for what was there is of no use any more.
+pub fn forget(start: u64, end: u64) {
+    let touched = |object: &ObjectRef| {
+        let here = |entry: Option<&ObjectEntry>| entry.map(|e| e.guest.wrapping_add(object.guest_bias));
+        let entries = entries(header_of(*object));
+        let (first, last) = (here(entries.first()), here(entries.last()));
+        first.is_some_and(|first| first < end) && last.is_some_and(|last| last >= start)
+    };
+    let state = &mut hole::process().state;
+    let mut n = 0;
+    while n < objects().len() {
+        if touched(&objects()[n]) {
+            state.object_count -= 1;
+            state.objects.copy_within(n + 1..=state.object_count as usize, n);
+            supply::leave_compiled_code();
+        } else {
+            n += 1;
+        }
+    }
 }
 
 /// A compiled entry.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    object: ObjectRef,
+    enter: u64,
     code: u64,
 }
 
 impl Entry {
+    /// Entry `code`, which the object with this header, or any other, enters.
+    pub fn new(header: &'static ObjectHeader, code: u64) -> Entry {
+        Entry { enter: (core::ptr::from_ref(header) as u64).wrapping_add_signed(header.enter), code }
+    }
+
     /// Run compiled code until the region returns to its caller, or unwinds.
     pub fn enter(self, thread: Thread) {
-        let enter = self.object.header.wrapping_add_signed(header_of(self.object).enter);
         report::COUNTERS.entered.fetch_add(1, Ordering::Relaxed);
         crate::host::fp_apply(thread.cpu().mxcsr);
         // SAFETY: the object's header says that this is such a function.
         unsafe {
             let enter: extern "C" fn(*mut tranship_abi::block::ThreadBlock, u64) =
-                core::mem::transmute(enter);
+                core::mem::transmute(self.enter);
             enter(thread.address(), self.code);
         }
         crate::host::fp_collect(&mut thread.cpu().mxcsr);
@@ -214,27 +241,35 @@ pub fn entry(thread: Thread) -> Option<Entry> {
     exact::admits_compiled(thread).then(|| find(thread.cpu().rip)).flatten()
 }
 
+/// An object's entries, sorted.
+pub fn entries(header: &'static ObjectHeader) -> &'static [ObjectEntry] {
+    let table =
+        (core::ptr::from_ref(header) as u64).wrapping_add_signed(header.entries) as *const ObjectEntry;
+    // SAFETY: the header of a checked object says where its table is and how long.
+    unsafe { core::slice::from_raw_parts(table, header.entry_count as usize) }
+}
+
 /// The compiled entry at guest address `guest`.
 pub fn find(guest: u64) -> Option<Entry> {
-    objects().iter().find_map(|&object| {
-        let header = header_of(object);
-        let entries = object.header.wrapping_add_signed(header.entries) as *const ObjectEntry;
-        // SAFETY: the header of a checked object says where its table is and how long.
-        let entries = unsafe { core::slice::from_raw_parts(entries, header.entry_count as usize) };
-        let linked = guest.wrapping_sub(object.guest_bias);
-        let index = entries.binary_search_by_key(&linked, |entry| entry.guest).ok()?;
-        Some(Entry { object, code: object.header.wrapping_add_signed(entries.get(index)?.host) })
+    supply::find(guest).or_else(|| {
+        objects().iter().find_map(|&object| {
+            let (header, linked) = (header_of(object), guest.wrapping_sub(object.guest_bias));
+            let entries = entries(header);
+            let index = entries.binary_search_by_key(&linked, |entry| entry.guest).ok()?;
+            Some(Entry::new(header, object.header.wrapping_add_signed(entries.get(index)?.host)))
+        })
     })
 }
 
 /// Code for an indirect branch to `guest`: its entry, or a region that has it interpreted. It is put into
 /// the thread's branch cache.
 pub fn branch_target(thread: Thread, guest: u64) -> u64 {
-    let host = match (find(guest), objects().first()) {
+    let some_object = || objects().first().map(|&object| header_of(object)).or_else(supply::any);
+    let host = match (find(guest), some_object()) {
         (Some(entry), _) => entry.code,
-        (None, Some(&object)) => {
+        (None, Some(header)) => {
             report::note_missing_entry(guest);
-            object.header.wrapping_add_signed(header_of(object).interpret_call)
+            (core::ptr::from_ref(header) as u64).wrapping_add_signed(header.interpret_call)
         }
         (None, None) => return 0,
     };

@@ -9,6 +9,7 @@ use crate::linux;
 use crate::object;
 use crate::report;
 use crate::signal;
+use crate::supply;
 use crate::thread::Thread;
 use core::sync::atomic::Ordering;
 use tranship_abi::block::{MAGIC, ThreadBlock, VERSION};
@@ -62,6 +63,7 @@ fn start_process() {
     process.blob = host::image_base();
     object::set_all_biases();
     signal::install_all();
+    supply::start();
 }
 
 /// What is the thread's.

@@ -16,6 +16,7 @@ use crate::report;
 use crate::resume;
 use crate::seccomp;
 use crate::signal::{self, action};
+use crate::supply;
 use crate::thread::{self, Thread};
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::Ordering;
@@ -191,6 +192,7 @@ fn run(thread: Thread, loaded: &Loaded, filters: Option<i32>) -> ! {
     state.signal_mask &= !bit(INTERRUPT);
     signal::install_all();
     signal::apply_mask(thread);
+    supply::start();
     hole::process().started.store(resume::STARTED, Ordering::Release);
     dispatch::run(thread)
 }

@@ -36,6 +36,8 @@ pub struct Private {
     pub clear_handlers: u32,
     /// Its seccomp filters, by the latest; see [`crate::seccomp`].
     pub seccomp: u32,
+    /// 1: the host frames below the dispatcher's are of code that is not to be run any more.
+    pub stale: AtomicU32,
     /// Address of the dispositions of a process that shares its maker's memory; 0 for those in the process block.
     pub dispositions: u64,
     /// Memory that an exec left: the arguments that the kernel read.
@@ -99,6 +101,31 @@ impl Thread {
     #[inline]
     pub fn is_pending(self) -> bool {
         self.pending().load(Ordering::Relaxed) != 0
+    }
+
+    /// Is there a thread in this slot?
+    pub fn is_used(self) -> bool {
+        self.block().phase.load(Ordering::Acquire) != phase::FREE
+    }
+
+    /// Empty the branch cache of the thread, which may be another one.
+    pub fn forget_branches(self) {
+        for line in &mut self.block().branch_cache {
+            // SAFETY: compiled code looks at the address first, and no guest has this one.
+            unsafe { (&raw mut line.guest).write_volatile(BranchCacheEntry::EMPTY.guest) };
+        }
+    }
+
+    /// Have the thread, which may be another one, leave compiled code at its next safepoint, for good.
+    pub fn leave_compiled_code(self) {
+        self.forget_branches();
+        self.private().stale.store(1, Ordering::Release);
+        self.pending().store(1, Ordering::Release);
+    }
+
+    /// Are the host frames below the dispatcher's to be given up?
+    pub fn is_stale(self) -> bool {
+        self.private().stale.load(Ordering::Acquire) != 0
     }
 
     /// Slot number.

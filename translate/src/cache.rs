@@ -13,7 +13,9 @@ use crate::bitcode::Bitcode;
 use crate::compile::{CompileError, Host, Options, compile};
 use crate::discover::discover;
 use crate::elf::GuestElf;
+use crate::region::Discovery;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -78,12 +80,37 @@ impl Cache {
         progress: &dyn Progress,
     ) -> Result<Cached, CacheError> {
         let key = self.directory.join(hex(&key(elf, host, options)));
-        if let Some(found) = self.find(&key) {
-            return Ok(found);
+        self.find_or_keep(&key, || {
+            let bitcode = Bitcode::lift(elf, &discover(elf), options.jobs, progress);
+            compile(&bitcode, host, options, progress)
+        })
+    }
+
+    /// The same of the regions around the addresses in `hot`, for a process that runs, see [`Bitcode::lift_running`].
+    /// `part` is only asked for them if there is no such object yet.
+    pub fn running(
+        &self,
+        elf: &GuestElf,
+        hot: &BTreeSet<u64>,
+        part: impl FnOnce() -> Discovery,
+        host: &Host,
+        options: &Options,
+    ) -> Result<Cached, CacheError> {
+        let mut digest = Sha256::new().chain_update(key(elf, host, options));
+        hot.iter().for_each(|address| digest.update(address.to_le_bytes()));
+        let key = self.directory.join(hex(&digest.finalize()));
+        self.find_or_keep(&key, || compile(&Bitcode::lift_running(elf, &part()), host, options, &()))
+    }
+
+    fn find_or_keep(
+        &self,
+        key: &Path,
+        make: impl FnOnce() -> Result<Vec<u8>, CompileError>,
+    ) -> Result<Cached, CacheError> {
+        match self.find(key) {
+            Some(found) => Ok(found),
+            None => self.keep(key, &make().map_err(CacheError::Compile)?),
         }
-        let bitcode = Bitcode::lift(elf, &discover(elf), options.jobs, progress);
-        let object = compile(&bitcode, host, options, progress).map_err(CacheError::Compile)?;
-        self.keep(&key, &object)
     }
 
     /// What `key` leads to, if that is whole.
@@ -100,7 +127,6 @@ impl Cache {
             let path = path.to_owned();
             move |source| CacheError::Io { path, source }
         };
-        fs::create_dir_all(&self.directory).map_err(failed(&self.directory))?;
         let digest = hex(&Sha256::digest(object));
         let path = self.object_path(&digest);
         write_whole(&path, object).map_err(failed(&path))?;
@@ -123,10 +149,13 @@ fn key(elf: &GuestElf, host: &Host, options: &Options) -> [u8; 32] {
     Sha256::new().chain_update(elf.digest).chain_update(rest).finalize().into()
 }
 
-/// Have a file at `path` that is never seen in part.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Have a file at `path`, and its directory, that is never seen in part.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
     let next = path.with_extension(format!("{}-{number}", std::process::id()));
     let written = fs::write(&next, bytes).and_then(|()| fs::rename(&next, path));
     if written.is_err() {

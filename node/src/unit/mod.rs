@@ -13,4 +13,6 @@ pub mod proc;
 pub mod process;
 pub mod quiesce;
 pub mod recoding;
+pub mod state_area;
 pub mod supervisor;
+pub mod supply;

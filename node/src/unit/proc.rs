@@ -16,6 +16,8 @@ pub struct Mapping {
     pub end: u64,
     /// As in `r-xp`.
     pub rights: String,
+    /// Where in its file it starts.
+    pub offset: u64,
     /// File path or `[name]`; empty for anonymous memory.
     pub name: String,
 }
@@ -44,6 +46,12 @@ pub fn tree(pid: u32) -> Result<Vec<u32>> {
     Ok(found)
 }
 
+/// Whether there is such a process and it has not ended.
+pub fn is_alive(pid: u32) -> bool {
+    let state = |stat: &str| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    read(pid, "stat").is_ok_and(|stat| state(&stat).is_some_and(|state| !matches!(state, 'Z' | 'X')))
+}
+
 /// Threads of a process.
 pub fn threads(pid: u32) -> Result<Vec<u32>> {
     let path = entry(pid, "task");
@@ -69,9 +77,10 @@ fn parse_mapping(line: &str) -> Option<Mapping> {
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
     let rights = fields.next()?.to_owned();
-    let name = fields.nth(3).unwrap_or("").trim_start().to_owned();
-    let address = |text| u64::from_str_radix(text, 16).ok();
-    Some(Mapping { start: address(start)?, end: address(end)?, rights, name })
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let offset = number(fields.next()?)?;
+    let name = fields.nth(2).unwrap_or("").trim_start().to_owned();
+    Some(Mapping { start: number(start)?, end: number(end)?, rights, offset, name })
 }
 
 /// Files that the unit maps executable, as paths in its root.
@@ -132,8 +141,8 @@ mod tests {
     #[test]
     fn a_mapping_line_is_taken_apart() {
         let line = "7f00-7f80 r-xp 00001000 fe:00 1234                               /a b/c";
-        let expected =
-            Mapping { start: 0x7f00, end: 0x7f80, rights: "r-xp".to_owned(), name: "/a b/c".to_owned() };
+        let (rights, name) = ("r-xp".to_owned(), "/a b/c".to_owned());
+        let expected = Mapping { start: 0x7f00, end: 0x7f80, rights, offset: 0x1000, name };
         assert_eq!(parse_mapping(line), Some(expected));
         assert_eq!(parse_mapping("10-20 rw-p 00000000 00:00 0").unwrap().name, "");
     }

@@ -2,16 +2,13 @@
 //! the state area, written through /proc/PID/mem, and the reserved signal for threads that sleep in a system call.
 
 use super::proc;
+use super::state_area::StateArea;
 use crate::error::{NodeError, Result};
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::mem::offset_of;
-use std::os::unix::fs::FileExt;
 use std::thread;
 use std::time::{Duration, Instant};
-use tranship_abi::block::{
-    MAGIC, MAX_THREADS, ProcessBlock, THREADS_OFFSET, ThreadBlock, ThreadState, VERSION, phase,
-};
+use tranship_abi::block::{MAX_THREADS, ProcessBlock, THREADS_OFFSET, ThreadBlock, ThreadState, phase};
 
 /// How long threads have to park.
 pub const LIMIT: Duration = Duration::from_secs(10);
@@ -22,12 +19,7 @@ const GRACE: Duration = Duration::from_micros(200);
 
 /// A translated process.
 #[derive(Debug)]
-struct Process {
-    pid: u32,
-    memory: File,
-    /// Address of its [`ProcessBlock`].
-    base: u64,
-}
+struct Process(StateArea);
 
 /// A thread slot in use.
 struct Slot {
@@ -73,56 +65,18 @@ pub fn release(pid: u32) -> Result<()> {
 }
 
 fn processes(pid: u32) -> Result<Vec<Process>> {
-    proc::tree(pid)?.into_iter().map(Process::open).collect()
+    proc::tree(pid)?.into_iter().map(|pid| StateArea::open(pid).map(Process)).collect()
 }
 
 impl Process {
-    fn open(pid: u32) -> Result<Process> {
-        let path = format!("/proc/{pid}/mem");
-        let failed = |why: std::io::Error| NodeError::io(format!("opening {path}"), why);
-        let memory = File::options().read(true).write(true).open(&path).map_err(failed)?;
-        let starts = proc::maps(pid)?.into_iter().filter(|m| m.rights.starts_with("rw")).map(|m| m.start);
-        let mut process = Process { pid, memory, base: 0 };
-        for start in starts {
-            let mut magic = [0; MAGIC.len()];
-            if process.memory.read_exact_at(&mut magic, start).is_ok() && magic == MAGIC {
-                process.base = start;
-                return process.of_our_version();
-            }
-        }
-        Err(NodeError::io(format!("looking for the state area of process {pid}"), "there is none"))
-    }
-
-    fn of_our_version(self) -> Result<Process> {
-        match self.word(self.base + MAGIC.len() as u64)? {
-            VERSION => Ok(self),
-            other => Err(NodeError::io(
-                format!("looking at the state area of process {}", self.pid),
-                format!("its version is {other}, ours is {VERSION}; use one version on all nodes"),
-            )),
-        }
-    }
-
-    fn word(&self, address: u64) -> Result<u32> {
-        let mut word = [0; 4];
-        let read = self.memory.read_exact_at(&mut word, address);
-        read.map_err(|why| NodeError::io(format!("reading the state area of process {}", self.pid), why))?;
-        Ok(u32::from_le_bytes(word))
-    }
-
-    fn set_word(&self, address: u64, word: u32) -> Result<()> {
-        let written = self.memory.write_all_at(&word.to_le_bytes(), address);
-        written.map_err(|why| NodeError::io(format!("writing the state area of process {}", self.pid), why))
-    }
-
     fn slots(&self) -> Result<Vec<Slot>> {
         let mut slots = Vec::new();
         for index in 0..MAX_THREADS as u64 {
-            let address = self.base + THREADS_OFFSET + index * size_of::<ThreadBlock>() as u64;
-            let phase = self.word(address + offset_of!(ThreadBlock, phase) as u64)?;
+            let address = self.0.base() + THREADS_OFFSET + index * size_of::<ThreadBlock>() as u64;
+            let phase = self.0.word(address + offset_of!(ThreadBlock, phase) as u64)?;
             if phase != phase::FREE {
                 let tid = offset_of!(ThreadBlock, state) + offset_of!(ThreadState, tid);
-                slots.push(Slot { address, phase, tid: self.word(address + tid as u64)? });
+                slots.push(Slot { address, phase, tid: self.0.word(address + tid as u64)? });
             }
         }
         Ok(slots)
@@ -130,9 +84,9 @@ impl Process {
 
     /// Set (1) or clear (0) the request to park.
     fn ask(&self, request: u32) -> Result<()> {
-        self.set_word(self.base + offset_of!(ProcessBlock, quiesce) as u64, request)?;
+        self.0.set_word(self.0.base() + offset_of!(ProcessBlock, quiesce) as u64, request)?;
         for slot in self.slots()? {
-            self.set_word(slot.address + offset_of!(ThreadBlock, pending) as u64, request)?;
+            self.0.set_word(slot.address + offset_of!(ThreadBlock, pending) as u64, request)?;
         }
         Ok(())
     }
@@ -163,10 +117,10 @@ impl Process {
 
     /// Interrupt those of the threads (by their own ids) that sleep in the kernel.
     fn wake(&self, threads: &BTreeSet<u32>) -> Result<()> {
-        for tid in proc::threads(self.pid)? {
-            if proc::own_id_if_asleep(self.pid, tid).is_some_and(|own| threads.contains(&own)) {
+        for tid in proc::threads(self.0.pid())? {
+            if proc::own_id_if_asleep(self.0.pid(), tid).is_some_and(|own| threads.contains(&own)) {
                 // SAFETY: tgkill(2) takes numbers only. That the thread may have ended is no error.
-                unsafe { libc::syscall(libc::SYS_tgkill, self.pid, tid, SIGNAL) };
+                unsafe { libc::syscall(libc::SYS_tgkill, self.0.pid(), tid, SIGNAL) };
             }
         }
         Ok(())

@@ -273,7 +273,7 @@ impl File {
             // SAFETY: the rest of the last page, private and writable.
             unsafe { core::ptr::write_bytes(file_end as *mut u8, 0, (zero_from - file_end) as usize) };
         }
-        code::set(&lock(), start, end, guest_prot & prot::EXEC != 0)?;
+        code::set(&lock(), start, end, guest_prot)?;
         Ok(())
     }
 }

@@ -1,10 +1,11 @@
 //! What of guest memory the guest may execute. The host maps it without that right.
 
-use super::Locked;
+use super::{Locked, watch};
 use crate::hole;
-use crate::linux::Errno;
+use crate::linux::{Errno, prot};
+use crate::supply;
 use core::sync::atomic::{AtomicU64, Ordering};
-use tranship_abi::block::{MAX_EXEC_RANGES, Range};
+use tranship_abi::block::{CodeRange, MAX_EXEC_RANGES};
 
 /// Grows whenever the ranges change.
 static EPOCH: AtomicU64 = AtomicU64::new(0);
@@ -14,13 +15,13 @@ pub fn epoch() -> u64 {
     EPOCH.load(Ordering::Acquire)
 }
 
-fn ranges() -> &'static [Range] {
+fn ranges() -> &'static [CodeRange] {
     let state = &hole::process().state;
     state.exec_ranges.get(..state.exec_range_count as usize).unwrap_or_default()
 }
 
 /// The executable range that `address` lies in.
-pub fn range_of(address: u64) -> Option<Range> {
+pub fn range_of(address: u64) -> Option<CodeRange> {
     ranges().iter().find(|range| (range.start..range.end).contains(&address)).copied()
 }
 
@@ -30,50 +31,89 @@ pub fn next_change(address: u64) -> u64 {
     edges.filter(|&edge| edge > address).min().unwrap_or(u64::MAX)
 }
 
+/// The guest's protection of a mapping that is to be as the one at `address`, as far as code is concerned.
+pub fn protection_of(address: u64) -> u32 {
+    match range_of(address) {
+        None => 0,
+        Some(CodeRange { writable: 0, .. }) => prot::EXEC,
+        Some(_) => prot::EXEC | prot::WRITE,
+    }
+}
+
 /// Does any of `[start, end)` hold code?
 pub fn touches(start: u64, end: u64) -> bool {
     ranges().iter().any(|range| range.start < end && range.end > start)
 }
 
-/// Make `[start, end)` executable or not. ENOMEM if that would be too many ranges.
-pub fn set(_: &Locked, start: u64, end: u64, executable: bool) -> Result<(), Errno> {
+/// Is all of `[start, end)` code?
+pub fn covers(mut start: u64, end: u64) -> bool {
+    while start < end {
+        match range_of(start) {
+            Some(range) => start = range.end,
+            None => return false,
+        }
+    }
+    true
+}
+
+/// The guest has mapped `[start, end)` anew with protection `guest_prot`, or unmapped it (0). ENOMEM if that would be
+/// too many ranges.
+pub fn set(held: &Locked, start: u64, end: u64, guest_prot: u32) -> Result<(), Errno> {
+    let executable = guest_prot & prot::EXEC != 0;
     if !executable && !touches(start, end) {
         return Ok(());
     }
-    let mut list = List { ranges: [Range { start: 0, end: 0 }; MAX_EXEC_RANGES], count: 0 };
-    list.change(ranges(), Range { start, end }, executable)?;
+    let empty = CodeRange { start: 0, end: 0, writable: 0 };
+    let mut list = List { ranges: [empty; MAX_EXEC_RANGES], count: 0 };
+    list.cut(ranges(), start, end)?;
+    if executable {
+        list.add(CodeRange { start, end, writable: (guest_prot & prot::WRITE != 0).into() })?;
+    }
     let state = &mut hole::process().state;
     state.exec_ranges[..list.count].copy_from_slice(&list.ranges[..list.count]);
     state.exec_range_count = list.count as u64;
     EPOCH.fetch_add(1, Ordering::Release);
+    watch::forget(start, end);
+    supply::code_changed(held, start, end);
     Ok(())
 }
 
 /// Ranges being put together.
 struct List {
-    ranges: [Range; MAX_EXEC_RANGES],
+    ranges: [CodeRange; MAX_EXEC_RANGES],
     count: usize,
 }
 
 impl List {
-    /// `old` with `new` added (and merged with what it touches) or cut out.
-    fn change(&mut self, old: &[Range], mut new: Range, executable: bool) -> Result<(), Errno> {
+    /// Take over `old` without `[start, end)`.
+    fn cut(&mut self, old: &[CodeRange], start: u64, end: u64) -> Result<(), Errno> {
         for &range in old {
-            if executable && range.start <= new.end && range.end >= new.start {
-                new = Range { start: range.start.min(new.start), end: range.end.max(new.end) };
-            } else {
-                self.push(Range { start: range.start, end: range.end.min(new.start) })?;
-                self.push(Range { start: range.start.max(new.end), end: range.end })?;
-            }
+            self.push(CodeRange { end: range.end.min(start), ..range })?;
+            self.push(CodeRange { start: range.start.max(end), ..range })?;
         }
-        if executable {
-            self.push(new)?;
-        }
-        self.ranges[..self.count].sort_unstable_by_key(|range| range.start);
         Ok(())
     }
 
-    fn push(&mut self, range: Range) -> Result<(), Errno> {
+    /// Put `new` where it belongs, merged with its like on either side.
+    fn add(&mut self, new: CodeRange) -> Result<(), Errno> {
+        self.push(new)?;
+        let ranges = &mut self.ranges[..self.count];
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut kept = 0;
+        for n in 1..ranges.len() {
+            let (last, next) = (ranges[kept], ranges[n]);
+            if last.end == next.start && last.writable == next.writable {
+                ranges[kept].end = next.end;
+            } else {
+                kept += 1;
+                ranges[kept] = next;
+            }
+        }
+        self.count = kept + 1;
+        Ok(())
+    }
+
+    fn push(&mut self, range: CodeRange) -> Result<(), Errno> {
         if range.start >= range.end {
             return Ok(());
         }
@@ -88,19 +128,25 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    fn changed(old: &[(u64, u64)], (start, end): (u64, u64), executable: bool) -> Vec<(u64, u64)> {
-        let old: Vec<Range> = old.iter().map(|&(start, end)| Range { start, end }).collect();
-        let mut list = List { ranges: [Range { start: 0, end: 0 }; MAX_EXEC_RANGES], count: 0 };
-        list.change(&old, Range { start, end }, executable).unwrap();
+    fn changed(old: &[(u64, u64)], (start, end): (u64, u64), add: Option<u64>) -> Vec<(u64, u64)> {
+        let range = |(start, end), writable| CodeRange { start, end, writable };
+        let old: Vec<CodeRange> = old.iter().map(|&bounds| range(bounds, 0)).collect();
+        let mut list = List { ranges: [range((0, 0), 0); MAX_EXEC_RANGES], count: 0 };
+        list.cut(&old, start, end).unwrap();
+        if let Some(writable) = add {
+            list.add(range((start, end), writable)).unwrap();
+        }
         list.ranges[..list.count].iter().map(|range| (range.start, range.end)).collect()
     }
 
     #[test]
     fn ranges_merge_and_split() {
-        assert_eq!(changed(&[(1, 3), (5, 7)], (3, 5), true), [(1, 7)]);
-        assert_eq!(changed(&[(1, 3), (9, 12)], (5, 7), true), [(1, 3), (5, 7), (9, 12)]);
-        assert_eq!(changed(&[(1, 9)], (3, 5), false), [(1, 3), (5, 9)]);
-        assert_eq!(changed(&[(1, 3), (5, 9)], (2, 6), false), [(1, 2), (6, 9)]);
-        assert_eq!(changed(&[(1, 3)], (0, 9), false), []);
+        assert_eq!(changed(&[(1, 3), (5, 7)], (3, 5), Some(0)), [(1, 7)]);
+        assert_eq!(changed(&[(1, 3), (9, 12)], (5, 7), Some(0)), [(1, 3), (5, 7), (9, 12)]);
+        assert_eq!(changed(&[(1, 9)], (2, 4), Some(0)), [(1, 9)]);
+        assert_eq!(changed(&[(1, 9)], (2, 4), Some(1)), [(1, 2), (2, 4), (4, 9)]);
+        assert_eq!(changed(&[(1, 9)], (3, 5), None), [(1, 3), (5, 9)]);
+        assert_eq!(changed(&[(1, 3), (5, 9)], (2, 6), None), [(1, 2), (6, 9)]);
+        assert_eq!(changed(&[(1, 3)], (0, 9), None), []);
     }
 }

@@ -15,6 +15,7 @@ const MREMAP_MAYMOVE: u64 = 1;
 const MREMAP_FIXED: u64 = 2;
 const MREMAP_DONTUNMAP: u64 = 4;
 /// SHM_* numbers.
+const SHM_RDONLY: u64 = 0o10000;
 const SHM_REMAP: u64 = 0o40000;
 const SHM_EXEC: u64 = 0o100000;
 const IPC_STAT: u64 = 2;
@@ -50,7 +51,7 @@ pub fn mmap(address: u64, len: u64, guest_prot: u32, flags: u32, fd: i32, offset
         range(address, len)?;
         map_at(address, len, guest_prot, flags, fd, offset)?
     };
-    code::set(&held, at, at + len, guest_prot & prot::EXEC != 0)?;
+    code::set(&held, at, at + len, guest_prot)?;
     Ok(at)
 }
 
@@ -91,7 +92,7 @@ pub fn mprotect(start: u64, len: u64, guest_prot: u32) -> Result<u64, Errno> {
     let (start, end) = range(start, len)?;
     // SAFETY: outside the hole.
     unsafe { linux::mprotect(start, end - start, host_protection(guest_prot)) }?;
-    code::set(&held, start, end, guest_prot & prot::EXEC != 0)?;
+    code::set(&held, start, end, guest_prot)?;
     Ok(0)
 }
 
@@ -108,7 +109,7 @@ pub fn munmap(start: u64, len: u64) -> Result<u64, Errno> {
 /// `[start, end)` is not mapped any more.
 fn forget(held: &Locked, start: u64, end: u64) -> Result<(), Errno> {
     place::freed(start, end);
-    code::set(held, start, end, false)
+    code::set(held, start, end, 0)
 }
 
 /// mremap(2).
@@ -116,7 +117,7 @@ pub fn mremap(old: u64, old_len: u64, new_len: u64, flags: u64, wanted: u64) -> 
     let held = lock();
     let new_len = new_len.checked_next_multiple_of(PAGE).ok_or(Errno::EINVAL)?;
     range(old, old_len.max(PAGE))?;
-    let executable = code::range_of(old).is_some();
+    let guest_prot = code::protection_of(old);
     let to = if flags & MREMAP_FIXED != 0 {
         range(wanted, new_len)?;
         remap(old, old_len, new_len, flags, wanted)?
@@ -126,7 +127,7 @@ pub fn mremap(old: u64, old_len: u64, new_len: u64, flags: u64, wanted: u64) -> 
     if flags & MREMAP_DONTUNMAP == 0 {
         forget(&held, old, old + old_len.next_multiple_of(PAGE))?;
     }
-    code::set(&held, to, to + new_len, executable)?;
+    code::set(&held, to, to + new_len, guest_prot)?;
     Ok(to)
 }
 
@@ -175,6 +176,8 @@ pub fn shmat(id: u64, address: u64, flags: u64) -> Result<u64, Errno> {
         // SAFETY: outside the hole.
         unsafe { linux::call(nr::shmat, [id, address, host_flags, 0, 0, 0]) }?
     };
-    code::set(&held, at, at + len, flags & SHM_EXEC != 0)?;
+    let writable = if flags & SHM_RDONLY != 0 { 0 } else { prot::WRITE };
+    let executable = if flags & SHM_EXEC != 0 { prot::EXEC } else { 0 };
+    code::set(&held, at, at + len, executable | writable)?;
     Ok(at)
 }

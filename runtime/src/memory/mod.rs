@@ -5,6 +5,7 @@ pub mod code;
 pub mod heap;
 pub mod map;
 pub mod place;
+pub mod watch;
 
 use crate::linux;
 use core::sync::atomic::{AtomicU32, Ordering};

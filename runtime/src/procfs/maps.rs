@@ -2,7 +2,7 @@
 
 use super::text::{Lines, Output};
 use crate::hole;
-use crate::linux::PAGE;
+use crate::linux::{PAGE, prot};
 use crate::memory::code;
 use core::fmt::{self, Write};
 
@@ -41,11 +41,13 @@ impl<'a> Mapping<'a> {
 
     /// The part of it from `start` to `end`.
     fn write_part(&self, output: &mut Output, start: u64, end: u64) -> fmt::Result {
-        let execute = if code::range_of(start).is_some() { 'x' } else { '-' };
+        let protection = code::protection_of(start);
+        let execute = if protection & prot::EXEC != 0 { 'x' } else { '-' };
+        let write = if protection & prot::WRITE != 0 { 'w' } else { self.rights[1] as char };
         let offset = if self.file == b"00:00 0" { self.offset } else { self.offset + (start - self.start) };
         let mut head = Head { text: [0; 128], used: 0 };
         let rights = |n: usize| self.rights[n] as char;
-        write!(head, "{start:08x}-{end:08x} {}{}{execute}{} {offset:08x} ", rights(0), rights(1), rights(3))?;
+        write!(head, "{start:08x}-{end:08x} {}{write}{execute}{} {offset:08x} ", rights(0), rights(3))?;
         output.bytes(&head.text[..head.used])?;
         output.bytes(self.file)?;
         output.bytes(b" ")?;

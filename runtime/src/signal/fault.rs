@@ -4,6 +4,7 @@ use super::{action, apply_mask, deliver};
 use crate::host::{self, PageFault, SignalContext};
 use crate::linux;
 use crate::report;
+use crate::supply;
 use crate::thread::Thread;
 use tranship_abi::signal::number::{SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
 use tranship_abi::signal::{SIG_IGN, SigInfo, TrapFrame, bit};
@@ -25,6 +26,9 @@ const PAGE_FAULT: u64 = 14;
 /// code or the runtime, of which no exact guest state is known.
 pub(super) fn on_host_fault(thread: Thread, signal: u32, info: &SigInfo, context: &mut SignalContext) {
     let memory = signal == SIGSEGV || signal == SIGBUS;
+    if signal == SIGSEGV && supply::written(info.address()) {
+        return;
+    }
     if let (true, Some(pc)) = (memory, host::after_fault(context.pc())) {
         thread.private().fault = context.page_fault(info);
         context.set_pc(pc);

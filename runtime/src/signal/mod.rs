@@ -62,7 +62,7 @@ pub fn is_queued(thread: Thread) -> bool {
 }
 
 /// Look at what is pending: deliver a signal, park. The registers are exact. True if the guest is somewhere
-/// else now.
+/// else now, or compiled code is to be left.
 pub fn safepoint(thread: Thread) -> bool {
     let mut moved = false;
     while thread.pending().swap(0, Ordering::AcqRel) != 0 {
@@ -75,7 +75,7 @@ pub fn safepoint(thread: Thread) -> bool {
         }
         park::park_if_asked(thread);
     }
-    moved
+    moved || thread.is_stale()
 }
 
 /// Put the guest's mask in force.

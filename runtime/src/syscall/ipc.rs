@@ -17,7 +17,7 @@ pub(super) fn shmat(call: &Call) -> Outcome {
 pub(super) fn shmdt(call: &Call) -> Outcome {
     let outcome = call.make(nr::shmdt, call.args);
     if let (Outcome::Done(0), Some(range)) = (outcome, code::range_of(call.args[0])) {
-        attempt!(code::set(&lock(), range.start, range.end, false));
+        attempt!(code::set(&lock(), range.start, range.end, 0));
     }
     outcome
 }

@@ -17,6 +17,7 @@ use crate::memory::access;
 use crate::report;
 use crate::seccomp::{self, Verdict};
 use crate::signal;
+use crate::supply;
 use crate::thread::Thread;
 use core::sync::atomic::{AtomicU64, Ordering};
 use tranship_abi::host::Host;
@@ -193,6 +194,8 @@ impl Call {
             unsafe { host::syscall_unless(linux::number(number).into(), &args, self.thread.pending()) };
         match result {
             NOT_MADE => Outcome::Again,
+            // It may have been to write where the guest can and the host, for the time being, cannot.
+            result if result == -i64::from(Errno::EFAULT.0) && supply::all_written() => Outcome::Again,
             // Interrupted for the runtime's sake only: the guest is not to know.
             result if result == -i64::from(Errno::EINTR.0) && !signal::is_queued(self.thread) => {
                 Outcome::Again

@@ -12,16 +12,6 @@ const CLOCK_REALTIME: i32 = 0;
 const CLOCK_MONOTONIC: i32 = 1;
 const TIMER_ABSTIME: u64 = 1;
 
-/// CLOCK_MONOTONIC in nanoseconds.
-fn now() -> u64 {
-    let mut time = [0_u64; 2];
-    // SAFETY: the kernel fills the local.
-    let _ = unsafe {
-        linux::call(nr::clock_gettime, [CLOCK_MONOTONIC as u64, time.as_mut_ptr() as u64, 0, 0, 0, 0])
-    };
-    time[0] * NANOSECONDS + time[1]
-}
-
 /// When a wait is over: a call that is made again goes on with the same deadline.
 pub(super) struct Deadline(Option<u64>);
 
@@ -30,7 +20,7 @@ impl Deadline {
     fn in_nanoseconds(thread: Thread, nanoseconds: u64) -> Deadline {
         let kept = &mut thread.private().sleep_until;
         if *kept == 0 {
-            *kept = now().saturating_add(nanoseconds);
+            *kept = linux::monotonic_ns().saturating_add(nanoseconds);
         }
         Deadline(Some(*kept))
     }
@@ -45,7 +35,7 @@ impl Deadline {
     }
 
     fn left_in_nanoseconds(&self) -> Option<u64> {
-        self.0.map(|until| if until == 0 { 0 } else { until.saturating_sub(now()) })
+        self.0.map(|until| if until == 0 { 0 } else { until.saturating_sub(linux::monotonic_ns()) })
     }
 
     /// Time left as a `struct timespec`; `None` for ever.

@@ -9,6 +9,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The linker's names, the first that is there is used.
 const LINKERS: [&str; 2] = ["ld.lld-22", "ld.lld"];
 
+/// How an object comes into a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shape {
+    /// Its segments are mapped from a file: on pages of their own, of any host.
+    Mapped,
+    /// It is copied there as a whole: as short as possible.
+    Copied,
+}
+
+impl Shape {
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Shape::Mapped => &[],
+            Shape::Copied => &["-z", "noseparate-code", "-z", "max-page-size=4096"],
+        }
+    }
+}
+
 /// A directory that is gone when the value is.
 struct Scratch(PathBuf);
 
@@ -30,7 +48,7 @@ impl Drop for Scratch {
 }
 
 /// Link `objects` into one shared object without undefined symbols or dynamic relocations.
-pub(super) fn link(objects: &[Vec<u8>]) -> Result<Vec<u8>, CompileError> {
+pub(super) fn link(objects: &[Vec<u8>], shape: Shape) -> Result<Vec<u8>, CompileError> {
     let scratch = Scratch::new()?;
     let mut inputs = Vec::new();
     for (n, object) in objects.iter().enumerate() {
@@ -39,14 +57,14 @@ pub(super) fn link(objects: &[Vec<u8>]) -> Result<Vec<u8>, CompileError> {
         inputs.push(path);
     }
     let output = scratch.0.join("object.so");
-    let said = run_linker(&inputs, &output)?;
+    let said = run_linker(&inputs, &output, shape)?;
     if !said.status.success() {
         return Err(CompileError::Link { message: String::from_utf8_lossy(&said.stderr).trim().to_owned() });
     }
     Ok(std::fs::read(output)?)
 }
 
-fn run_linker(inputs: &[PathBuf], output: &Path) -> Result<Output, CompileError> {
+fn run_linker(inputs: &[PathBuf], output: &Path, shape: Shape) -> Result<Output, CompileError> {
     for linker in LINKERS {
         let mut command = Command::new(linker);
         command.args([
@@ -61,7 +79,7 @@ fn run_linker(inputs: &[PathBuf], output: &Path) -> Result<Output, CompileError>
             "-e",
             object::SYMBOL,
         ]);
-        match command.args(inputs).arg("-o").arg(output).output() {
+        match command.args(shape.options()).args(inputs).arg("-o").arg(output).output() {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(CompileError::Link { message: error.to_string() }),
             Ok(said) => return Ok(said),

@@ -22,6 +22,7 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
 };
+use link::Shape;
 use std::sync::Once;
 use tranship_abi::block::machine_id;
 
@@ -199,7 +200,8 @@ pub fn compile(
     entries.dedup_by_key(|e| e.guest);
     objects.insert(0, compile_support(bitcode, &entries, host, &conv, options)?);
     progress.advance("link", 0, 1);
-    link::link(&objects)
+    let shape = if bitcode.sources.is_empty() { Shape::Mapped } else { Shape::Copied };
+    link::link(&objects, shape)
 }
 
 fn compile_part(

@@ -9,7 +9,7 @@ use inkwell::GlobalVisibility;
 use inkwell::module::Linkage;
 use inkwell::types::BasicType;
 use inkwell::values::{BasicValueEnum, GlobalValue, IntValue, PointerValue};
-use tranship_abi::block::{OBJECT_MAGIC, VERSION};
+use tranship_abi::block::{OBJECT_MAGIC, Source, VERSION};
 
 /// The exported symbol, which is the ELF entry point.
 pub(super) const SYMBOL: &str = "tranship_object";
@@ -33,6 +33,8 @@ pub(super) fn define_header<'c>(ir: &Ir<'c>, bitcode: &Bitcode, entries: &[Entry
         long.into(),
         long.into(),
         long.into(),
+        long.into(),
+        long.into(),
     ];
     let header = global(ir, SYMBOL, ir.context.struct_type(&fields, false));
     header.set_section(Some(SECTION));
@@ -43,6 +45,7 @@ pub(super) fn define_header<'c>(ir: &Ir<'c>, bitcode: &Bitcode, entries: &[Entry
     let bias = global(ir, BIAS, long);
     bias.set_initializer(&long.const_zero());
     let table = entry_table(ir, entries, header);
+    let sources = source_table(ir, &bitcode.sources);
     let enter = ir.module.get_function(stubs::ENTER).map(|f| f.as_global_value().as_pointer_value());
     let interpret = ir.region(stubs::INTERPRET_CALL).as_global_value().as_pointer_value();
     header.set_initializer(&ir.context.const_struct(
@@ -57,6 +60,8 @@ pub(super) fn define_header<'c>(ir: &Ir<'c>, bitcode: &Bitcode, entries: &[Entry
             from_header(enter.expect("the stubs come first")).into(),
             from_header(bias.as_pointer_value()).into(),
             from_header(interpret).into(),
+            ir.i64(bitcode.sources.len() as u64).into(),
+            from_header(sources.as_pointer_value()).into(),
         ],
         false,
     ));
@@ -88,6 +93,19 @@ fn entry_table<'c>(ir: &Ir<'c>, entries: &[Entry], header: GlobalValue<'c>) -> G
         .collect();
     let table = global(ir, "tranship.entries", kind.array_type(rows.len() as u32));
     table.set_initializer(&kind.const_array(&rows));
+    table.set_section(Some(SECTION));
+    table.set_constant(true);
+    table
+}
+
+fn source_table<'c>(ir: &Ir<'c>, sources: &[Source]) -> GlobalValue<'c> {
+    let row = ir.context.i64_type().array_type(3);
+    let rows: Vec<_> = sources
+        .iter()
+        .map(|s| ir.context.i64_type().const_array(&[s.start, s.end, s.digest].map(|word| ir.i64(word))))
+        .collect();
+    let table = global(ir, "tranship.sources", row.array_type(rows.len() as u32));
+    table.set_initializer(&row.const_array(&rows));
     table.set_section(Some(SECTION));
     table.set_constant(true);
     table

@@ -23,8 +23,8 @@ use tranship_isa::x86_64::Flag;
 type Live = u8;
 const R11: Live = 1 << 7;
 const FLAGS: Live = R11 - 1;
-/// Live in code that is not known.
-const ELSEWHERE: Live = 1 << Flag::Df as u8;
+/// Live in code that is not known, if it keeps to the psABI.
+const PSABI: Live = 1 << Flag::Df as u8;
 
 /// What the analysis finds.
 pub(super) struct Liveness {
@@ -38,7 +38,8 @@ pub(super) struct Liveness {
 
 /// Solve for all of `lines`, of which those in `returning` can return.
 pub(super) fn solve(code: &Code, lines: &BTreeMap<u64, Line>, returning: &BTreeSet<u64>) -> Liveness {
-    let mut solver = Solver::new(nodes(code, lines, returning));
+    let elsewhere = if code.elf.keeps_to_psabi { PSABI } else { FLAGS };
+    let mut solver = Solver::new(nodes(code, lines, returning), elsewhere);
     // A `longjmp` goes to where some call went on, which only the whole solution tells.
     while solver.after_calls != solver.at_long_jumps {
         solver.at_long_jumps = solver.after_calls;
@@ -49,7 +50,7 @@ pub(super) fn solve(code: &Code, lines: &BTreeMap<u64, Line>, returning: &BTreeS
     let border = |n: &Node| (set(n.live.apply(n.callers)), set(solver.live_out(n).apply(n.callers)));
     let blocks = solver.nodes.iter().map(|n| (n.start, border(n))).collect();
     let entries = solver.nodes.iter().filter(|n| n.is_entry);
-    let at_entries = entries.fold(ELSEWHERE, |live, n| live | n.live.apply(n.callers));
+    let at_entries = entries.fold(elsewhere, |live, n| live | n.live.apply(n.callers));
     Liveness { blocks, at_entries: set(at_entries), after_calls: set(solver.after_calls) }
 }
 
@@ -83,11 +84,6 @@ impl Map {
     fn union(self, other: Map) -> Map {
         Map(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
-}
-
-/// What code that is not known does with what is live where it returns to.
-fn elsewhere() -> Map {
-    Map::FLAGS.union(Map::constant(ELSEWHERE))
 }
 
 /// A block, and where control goes from it.
@@ -131,6 +127,8 @@ struct Call {
 
 struct Solver {
     nodes: Vec<Node>,
+    /// Live in code that is not known.
+    elsewhere: Live,
     /// What is live where it returns to, to live-in, for any function whose address is taken.
     entries: Map,
     /// What functions whose address is taken return to.
@@ -141,7 +139,7 @@ struct Solver {
 }
 
 impl Solver {
-    fn new(mut nodes: Vec<Node>) -> Solver {
+    fn new(mut nodes: Vec<Node>, elsewhere: Live) -> Solver {
         for i in 0..nodes.len() {
             let exit = &nodes[i].exit;
             let call = exit.call.iter().flat_map(|c| [c.callee, c.next]).flatten();
@@ -149,8 +147,15 @@ impl Solver {
                 nodes[on].dependents.push(i);
             }
         }
-        let (entries, entry_callers) = (elsewhere(), ELSEWHERE);
-        Solver { nodes, entries, entry_callers, after_calls: ELSEWHERE, at_long_jumps: 0 }
+        let entries = Map::FLAGS.union(Map::constant(elsewhere));
+        Solver {
+            nodes,
+            elsewhere,
+            entries,
+            entry_callers: elsewhere,
+            after_calls: elsewhere,
+            at_long_jumps: 0,
+        }
     }
 
     /// Find every block's `live`.
@@ -183,10 +188,10 @@ impl Solver {
             out = out.union(Map::FLAGS);
         }
         if exit.elsewhere {
-            out = out.union(elsewhere());
+            out = out.union(Map::FLAGS).union(Map::constant(self.elsewhere));
         }
         if exit.ends {
-            out = out.union(Map::constant(ELSEWHERE));
+            out = out.union(Map::constant(self.elsewhere));
         }
         if exit.indirect_jump {
             out = out.union(self.entries).union(Map::constant(self.at_long_jumps));

@@ -23,24 +23,36 @@ use zones::Zones;
 
 /// Find the regions of `elf`.
 pub fn discover(elf: &GuestElf) -> Discovery {
-    let code = reach(elf);
-    let zones = Zones::new(&code);
-    let lines = blocks::lines(&code);
-    let returning = returning::solve(&code, &lines);
-    let mut assembler = Assembler::new(&code, &zones, &lines, &returning);
+    divide(&reach(elf))
+}
+
+/// Find those regions of `elf` that direct transfers from `entries` lead to.
+pub fn discover_at(elf: &GuestElf, entries: impl IntoIterator<Item = u64>) -> Discovery {
+    let mut code = Code::new(elf);
+    seeds::enter_given(&mut code, entries);
+    code.resolve_tables();
+    divide(&code)
+}
+
+/// Divide what was reached into regions.
+fn divide(code: &Code) -> Discovery {
+    let zones = Zones::new(code);
+    let lines = blocks::lines(code);
+    let returning = returning::solve(code, &lines);
+    let mut assembler = Assembler::new(code, &zones, &lines, &returning);
     let mut regions = assembler.regions();
-    let liveness = flag_liveness::solve(&code, &lines, &returning);
+    let liveness = flag_liveness::solve(code, &lines, &returning);
     for block in regions.values_mut().flat_map(|r| r.blocks.values_mut()) {
         if let Some(&live) = liveness.blocks.get(&block.start) {
             (block.flags_live_in, block.flags_live_out) = live;
         }
     }
-    register_summary::summarise(&code, &lines, &mut regions);
+    register_summary::summarise(code, &lines, &mut regions);
     Discovery {
         address_taken: code.entries.iter().filter(|(_, o)| o.address_taken).map(|(&a, _)| a).collect(),
         flags_live_at_entries: liveness.at_entries,
         flags_live_after_calls: liveness.after_calls,
-        report: Report { dropped_entries: assembler.dropped, ..report(&code, &regions) },
+        report: Report { dropped_entries: assembler.dropped, ..report(code, &regions) },
         regions: regions.into_values().collect(),
     }
 }

@@ -46,6 +46,13 @@ pub(super) fn enter_declared(code: &mut Code) {
     }
 }
 
+/// Enter code at `entries`, which is executed there.
+pub(super) fn enter_given(code: &mut Code, entries: impl IntoIterator<Item = u64>) {
+    for entry in entries {
+        code.enter(entry, EXPORTED);
+    }
+}
+
 /// Enter plausible code whose address data or code holds. Returns whether anything was new.
 pub(super) fn enter_address_taken(code: &mut Code, tried: &mut HashSet<u64>) -> bool {
     let mut changed = false;

@@ -75,6 +75,9 @@ pub struct GuestElf {
     /// Whether other files' code runs in its process as the file itself says (PT_INTERP, DT_NEEDED) or can
     /// call it (it is a shared library).
     pub linked_with_others: bool,
+    /// Whether calls and returns between it and other code leave only those flags in use that the psABI says: so with
+    /// files, but generated code has its own ways.
+    pub keeps_to_psabi: bool,
     /// PT_LOAD segments by address; they do not overlap.
     pub segments: Vec<Segment>,
     /// Executable sections by address; empty where there are no section headers.
@@ -110,6 +113,7 @@ impl GuestElf {
             linked_with_others: dynamic.needs_others
                 || program.iter().any(|p| p.kind == header::PT_INTERP)
                 || header.entry == 0,
+            keeps_to_psabi: true,
             segments,
             code_sections: header::code_sections(&sections),
             symbols: Vec::new(),
@@ -131,6 +135,37 @@ impl GuestElf {
         elf.frames = eh_frame::ranges(&elf, &program, &sections);
         elf.initializers = dynamic.initializers(&elf, &sections);
         Ok(elf)
+    }
+
+    /// Code without a file: `bytes` that a process may execute at `address`.
+    pub fn of_memory(address: u64, bytes: Vec<u8>) -> GuestElf {
+        let segment = Segment {
+            address,
+            memory_size: bytes.len() as u64,
+            file: 0..bytes.len(),
+            readable: true,
+            // Nothing in it is constant.
+            writable: true,
+            executable: true,
+        };
+        GuestElf {
+            digest: Sha256::digest(&bytes).into(),
+            machine: GuestMachine::X86_64,
+            placement: Placement::Fixed,
+            entry: None,
+            interpreter: None,
+            linked_with_others: true,
+            keeps_to_psabi: false,
+            segments: vec![segment],
+            code_sections: Vec::new(),
+            symbols: Vec::new(),
+            frames: Vec::new(),
+            pointers: Vec::new(),
+            imports: Vec::new(),
+            initializers: Vec::new(),
+            read_only_after_relocation: Vec::new(),
+            bytes,
+        }
     }
 
     /// The whole file.

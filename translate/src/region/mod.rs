@@ -26,6 +26,35 @@ pub struct Region {
     pub registers: RegisterUse,
 }
 
+impl Region {
+    /// Whether the block at `address` can become a label: no table's jump can be reached from there past the place
+    /// where its index is known.
+    fn may_enter(&self, address: u64) -> bool {
+        let holds =
+            |start: &u64, at: u64| self.blocks.get(start).is_some_and(|b| (b.start..b.end).contains(&at));
+        let is_open = |jump: &Block, at: u64| {
+            let (mut seen, mut work) = (BTreeSet::new(), vec![address]);
+            while let Some(start) = work.pop() {
+                if holds(&start, at) || !seen.insert(start) {
+                    continue;
+                }
+                if start == jump.start {
+                    return true;
+                }
+                work.extend(self.blocks.get(&start).into_iter().flat_map(|block| block.exit.successors()));
+            }
+            false
+        };
+        let mut switches = self.blocks.values().filter_map(|block| match &block.exit {
+            Exit::Switch(table) => Some((block, table.at)),
+            _ => None,
+        });
+        address != self.entry
+            && self.blocks.contains_key(&address)
+            && !switches.any(|(block, at)| is_open(block, at))
+    }
+}
+
 /// Instructions that are executed one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
@@ -262,6 +291,41 @@ pub struct Discovery {
 }
 
 impl Discovery {
+    /// The regions that `addresses` are in, without the others: what is known of those stays true. Blocks at the
+    /// addresses become labels, so that they are entries.
+    pub fn around(&self, addresses: &BTreeSet<u64>) -> Discovery {
+        let chosen = |region: &&Region| addresses.iter().any(|address| region.blocks.contains_key(address));
+        let mut regions: Vec<Region> = self.regions.iter().filter(chosen).cloned().collect();
+        for region in &mut regions {
+            let labels: Vec<u64> = addresses.iter().copied().filter(|a| region.may_enter(*a)).collect();
+            region.labels.extend(labels);
+        }
+        Discovery {
+            regions,
+            address_taken: self.address_taken.clone(),
+            flags_live_at_entries: self.flags_live_at_entries,
+            flags_live_after_calls: self.flags_live_after_calls,
+            report: Report::default(),
+        }
+    }
+
+    /// The same regions in pieces of about `bytes` bytes of code.
+    pub fn pieces(&self, bytes: u64) -> Vec<Discovery> {
+        let mut pieces = Vec::new();
+        let (mut piece, mut size) = (Discovery { regions: Vec::new(), ..self.clone() }, 0);
+        for region in &self.regions {
+            size += region.blocks.values().map(|block| block.end - block.start).sum::<u64>();
+            piece.regions.push(region.clone());
+            if size >= bytes {
+                let empty = Discovery { regions: Vec::new(), ..piece.clone() };
+                pieces.push(std::mem::replace(&mut piece, empty));
+                size = 0;
+            }
+        }
+        pieces.extend(Some(piece).filter(|piece| !piece.regions.is_empty()));
+        pieces
+    }
+
     /// The region that is entered at `entry`.
     pub fn region(&self, entry: u64) -> Option<&Region> {
         self.regions.binary_search_by_key(&entry, |r| r.entry).ok().and_then(|i| self.regions.get(i))

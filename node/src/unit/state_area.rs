@@ -1,0 +1,99 @@
+//! The state area of a translated process (`tranship_abi::block`), read and written from outside through
+//! /proc/PID/mem.
+
+use super::proc;
+use crate::error::{NodeError, Result};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use tranship_abi::block::{MAGIC, VERSION};
+
+/// The state area of a process.
+#[derive(Debug)]
+pub struct StateArea {
+    pid: u32,
+    memory: File,
+    base: u64,
+}
+
+impl StateArea {
+    /// That of process `pid`, which must be translated.
+    pub fn open(pid: u32) -> Result<StateArea> {
+        let area = StateArea::find(pid)?;
+        area.ok_or_else(|| {
+            NodeError::io(format!("looking for the state area of process {pid}"), "there is none")
+        })
+    }
+
+    /// That of process `pid`, if it has one.
+    pub fn find(pid: u32) -> Result<Option<StateArea>> {
+        let path = format!("/proc/{pid}/mem");
+        let failed = |why: std::io::Error| NodeError::io(format!("opening {path}"), why);
+        let memory = File::options().read(true).write(true).open(&path).map_err(failed)?;
+        let starts = proc::maps(pid)?.into_iter().filter(|m| m.rights.starts_with("rw")).map(|m| m.start);
+        let mut area = StateArea { pid, memory, base: 0 };
+        for start in starts {
+            let mut magic = [0; MAGIC.len()];
+            if area.memory.read_exact_at(&mut magic, start).is_ok() && magic == MAGIC {
+                area.base = start;
+                return area.of_our_version().map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn of_our_version(self) -> Result<StateArea> {
+        match self.word(self.base + MAGIC.len() as u64)? {
+            VERSION => Ok(self),
+            other => Err(NodeError::io(
+                format!("looking at the state area of process {}", self.pid),
+                format!("its version is {other}, ours is {VERSION}; use one version on all nodes"),
+            )),
+        }
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Where the state area, and with it the hole, starts.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Read guest memory or the state area.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
+        let read = self.memory.read_exact_at(into, address);
+        read.map_err(|why| NodeError::io(format!("reading the memory of process {}", self.pid), why))
+    }
+
+    /// Write the hole.
+    pub fn write(&self, address: u64, bytes: &[u8]) -> Result<()> {
+        let written = self.memory.write_all_at(bytes, address);
+        written.map_err(|why| NodeError::io(format!("writing the state area of process {}", self.pid), why))
+    }
+
+    /// The 32-bit word at `address`.
+    pub fn word(&self, address: u64) -> Result<u32> {
+        let mut word = [0; 4];
+        self.read(address, &mut word)?;
+        Ok(u32::from_le_bytes(word))
+    }
+
+    /// Set it.
+    pub fn set_word(&self, address: u64, word: u32) -> Result<()> {
+        self.write(address, &word.to_le_bytes())
+    }
+
+    /// The 64-bit word at `address`.
+    pub fn long(&self, address: u64) -> Result<u64> {
+        let mut long = [0; 8];
+        self.read(address, &mut long)?;
+        Ok(u64::from_le_bytes(long))
+    }
+
+    /// Set it.
+    pub fn set_long(&self, address: u64, long: u64) -> Result<()> {
+        self.write(address, &long.to_le_bytes())
+    }
+}

@@ -1,0 +1,14 @@
+//! The translation service: watches translated processes from outside, compiles what they interpret often, and supplies
+//! them with it while they run. Code of files is compiled as far as it is hot; code that was generated at run time is read
+//! from the process's memory.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
+
+mod error;
+mod image;
+mod place;
+mod program;
+mod supplier;
+
+pub use error::{Result, ServiceError};
+pub use supplier::{Counts, Supplier};
