@@ -24,6 +24,7 @@ impl Errno {
     pub const EFAULT: Errno = Errno(14);
     pub const EEXIST: Errno = Errno(17);
     pub const EINVAL: Errno = Errno(22);
+    pub const ENOSPC: Errno = Errno(28);
     pub const ENAMETOOLONG: Errno = Errno(36);
     pub const ENOSYS: Errno = Errno(38);
     pub const ELOOP: Errno = Errno(40);

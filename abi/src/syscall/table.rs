@@ -19,7 +19,6 @@ const NEVER: &str = "no kernel implements it";
 const MODULES: &str = "loads code for the host kernel";
 const PORTS: &str = "x86 I/O ports";
 const SEGMENTS: &str = "x86 segment descriptors";
-const AIO: &str = "the kernel maps its ring where it likes";
 const IO_URING: &str = "its rings cannot be checkpointed";
 const TRACING: &str = "would show the host's registers";
 
@@ -270,11 +269,11 @@ syscalls! {
     sched_setaffinity 203 122 (Int Long In) [pass];
     sched_getaffinity 204 123 (Int Long Out) [pass];
     set_thread_area 205 - (In) [absent SEGMENTS];
-    io_setup 206 0 (Int Out) [absent AIO];
-    io_destroy 207 1 (Long) [absent AIO];
-    io_getevents 208 4 (Long Long Long Out In) [absent AIO];
-    io_submit 209 2 (Long Long In) [absent AIO];
-    io_cancel 210 3 (Long In Out) [absent AIO];
+    io_setup 206 0 (Int Out) [emulate];
+    io_destroy 207 1 (Long) [pass];
+    io_getevents 208 4 (Long Long Long Out In) [pass] approximate "a migration in mid-wait starts the timeout anew";
+    io_submit 209 2 (Long Long In) [pass];
+    io_cancel 210 3 (Long In Out) [pass];
     get_thread_area 211 - (Out) [absent SEGMENTS];
     lookup_dcookie 212 18 (Long Out Long) [absent NEVER];
     epoll_create 213 - (Int) [emulate];
@@ -393,11 +392,11 @@ syscalls! {
     copy_file_range 326 285 (Fd InOut Fd InOut Long Int) [pass];
     preadv2 327 286 (Fd In Long Long Long Int) [pass];
     pwritev2 328 287 (Fd In Long Long Long Int) [pass];
-    pkey_mprotect 329 288 (Long Long Int Int) [absent "protection keys are not carried across"];
-    pkey_alloc 330 289 (Int Int) [absent "protection keys are not carried across"];
-    pkey_free 331 290 (Int) [absent "protection keys are not carried across"];
+    pkey_mprotect 329 288 (Long Long Int Int) [emulate];
+    pkey_alloc 330 289 (Int Int) [emulate];
+    pkey_free 331 290 (Int) [emulate];
     statx 332 291 (Fd Path Int Int Out) [emulate];
-    io_pgetevents 333 292 (Long Long Long Out In In) [absent AIO];
+    io_pgetevents 333 292 (Long Long Long Out In In) [emulate] approximate "a migration in mid-wait starts the timeout anew";
     rseq 334 293 (Long Int Int Int) [emulate] approximate "ENOSYS, which C libraries are prepared for: the kernel would have to know the guest's PC";
     pidfd_send_signal 424 424 (Fd Int In Int) [pass];
     io_uring_setup 425 425 (Int InOut) [absent IO_URING];
@@ -428,7 +427,7 @@ syscalls! {
     set_mempolicy_home_node 450 450 (Long Long Long Long) [pass];
     cachestat 451 451 (Fd In Out Int) [pass];
     fchmodat2 452 452 (Fd Path Int Int) [pass];
-    map_shadow_stack 453 453 (Long Long Int) [absent "the guest's returns are checked by no hardware"];
+    map_shadow_stack 453 453 (Long Long Int) [emulate];
     futex_wake 454 454 (Long Long Int Int) [pass];
     futex_wait 455 455 (InOut Long Long Int In Int) [pass];
     futex_requeue 456 456 (In Int Int Int) [pass];
@@ -438,4 +437,11 @@ syscalls! {
     lsm_set_self_attr 460 460 (Int In Int Int) [pass];
     lsm_list_modules 461 461 (Out InOut Int) [pass];
     mseal 462 462 (Long Long Long) [absent "a sealed mapping cannot be rebuilt on another node"];
+    setxattrat 463 463 (Fd Path Int In In Long) [pass];
+    getxattrat 464 464 (Fd Path Int In InOut Long) [pass];
+    listxattrat 465 465 (Fd Path Int Out Long) [pass];
+    removexattrat 466 466 (Fd Path Int In) [pass];
+    open_tree_attr 467 467 (Fd Path Int In Long) [pass];
+    file_getattr 468 468 (Fd Path Out Long Int) [pass];
+    file_setattr 469 469 (Fd Path In Long Int) [pass];
 }

@@ -158,6 +158,16 @@ pub fn reserve(len: u64) -> Result<u64, Errno> {
     place::find(len, PAGE, false, |at| unsafe { linux::mmap(at, len, 0, flags, -1, 0) })
 }
 
+/// Move what the kernel has mapped somewhere to a place among the guest's mappings; yields that.
+pub fn adopt(from: u64, len: u64) -> Result<u64, Errno> {
+    let _held = lock();
+    let to = reserve(len)?;
+    remap(from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to).inspect_err(|_| {
+        // SAFETY: the reservation of a moment ago.
+        let _ = unsafe { linux::munmap(to, len) };
+    })
+}
+
 /// shmat(2).
 pub fn shmat(id: u64, address: u64, flags: u64) -> Result<u64, Errno> {
     let held = lock();

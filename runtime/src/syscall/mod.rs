@@ -1,5 +1,6 @@
 //! The guest's system calls, performed as the table in `abi` says.
 
+mod aio;
 mod epoll;
 mod exec;
 mod files;
@@ -253,6 +254,12 @@ fn emulator(number: u32) -> Option<Emulator> {
         nr::munmap => mappings::munmap,
         nr::mremap => mappings::mremap,
         nr::brk => mappings::brk,
+        nr::pkey_mprotect => mappings::pkey_mprotect,
+        nr::pkey_alloc => mappings::pkey_alloc,
+        nr::pkey_free => mappings::pkey_free,
+        nr::map_shadow_stack => mappings::map_shadow_stack,
+        nr::io_setup => aio::setup,
+        nr::io_pgetevents => aio::pgetevents,
         nr::shmat => ipc::shmat,
         nr::shmdt => ipc::shmdt,
         nr::semctl => ipc::semctl,

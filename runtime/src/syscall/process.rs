@@ -42,8 +42,10 @@ pub(super) fn prctl(call: &Call) -> Outcome {
         23 | 24 | 27..=30 | 33 | 34 => {}
         // Subreaper, no_new_privs, tid address, huge pages, ambient capabilities, speculation, core scheduling.
         36..=42 | 47 | 52 | 53 | 62 => {}
-        // Names of anonymous mappings.
-        0x5356_4d41 => {}
+        // I/O flusher, merging of memory.
+        57 | 58 | 67 | 68 => {}
+        // Names of anonymous mappings, who may trace, the auxiliary vector.
+        0x5356_4d41 | 0x5961_6d61 | 0x4155_5856 => {}
         _ => return Errno::EINVAL.into(),
     }
     call.make(nr::prctl, call.args)

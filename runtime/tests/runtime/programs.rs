@@ -59,3 +59,9 @@ fn own_filters() {
     compare_in(On::X86_64, &scratch("filters-x86"), &program, NO_ARGS, b"");
     compare_in(On::Aarch64, &scratch("filters-arm"), &program, &["emulated"], b"");
 }
+
+/// Emulated kernels have no such calls.
+#[test]
+fn asynchronous_io() {
+    compare_in(On::X86_64, &scratch("asynchronous"), &compile("aio"), NO_ARGS, b"");
+}
