@@ -396,6 +396,8 @@ pub struct ObjectHeader {
     pub source_count: u64,
     /// Offset of `[Source; source_count]`.
     pub sources: i64,
+    /// What a guest's handler finds after a fault of a memory access in it: [`FAULTS_FATAL`] or [`FAULTS_EXACT`].
+    pub faults: u64,
 }
 
 /// Guest memory that code was compiled from, as it was then.
@@ -441,6 +443,11 @@ impl SourceDigest {
         self.0
     }
 }
+
+/// Nothing exact: while the guest has such a handler the object is not used.
+pub const FAULTS_FATAL: u64 = 0;
+/// The guest's latest checkpoint is in the thread block: from there its instructions, interpreted, come to the fault.
+pub const FAULTS_EXACT: u64 = 1;
 
 /// A compiled entry.
 #[repr(C)]

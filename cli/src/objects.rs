@@ -18,7 +18,7 @@ use tranship_translate::compile::{Host, Options};
 use tranship_translate::discover::discover;
 use tranship_translate::dump::{self, DumpError, Stage, region};
 use tranship_translate::elf::GuestElf;
-use tranship_translate::region::Region;
+use tranship_translate::region::{Discovery, Faults, Region};
 
 /// The oldest machine of an ISA that objects are made for.
 pub(crate) fn host(isa: Isa) -> std::result::Result<Host, String> {
@@ -35,12 +35,14 @@ pub(crate) fn object(
     name: &Path,
     elf: Vec<u8>,
     isa: Isa,
+    faults: Faults,
     display: &Mutex<Display>,
 ) -> Result<Cached> {
     let failed = |why: String| CliError::Translate { file: name.to_owned(), why };
     let host = host(isa).map_err(failed)?;
     let guest = GuestElf::parse(elf).map_err(|why| failed(why.to_string()))?;
-    let cached = Cache::new(lab.objects()).object(&guest, &host, &Options::default(), &Shown(display));
+    let options = Options { faults, ..Options::default() };
+    let cached = Cache::new(lab.objects()).object(&guest, &host, &options, &Shown(display));
     cached.map_err(|why| failed(why.to_string()))
 }
 
@@ -72,11 +74,12 @@ pub(crate) fn dump(
     function: Option<&str>,
     stage: Stage,
     host: &Host,
+    faults: Faults,
     output: Option<&Path>,
 ) -> Result<()> {
     let failed = |why: String| CliError::Translate { file: file.to_owned(), why };
     let guest = guest(file)?;
-    let discovery = discover(&guest);
+    let discovery = Discovery { faults, ..discover(&guest) };
     let regions: Vec<&Region> = match function {
         None => discovery.regions.iter().collect(),
         Some(name) => vec![region(&discovery, name).ok_or_else(|| {
@@ -131,7 +134,7 @@ impl Conductor for Supply<'_> {
         let mut made_for = Vec::new();
         for program in programs {
             let elf = self.from.read_file(self.unit, program)?;
-            let made = object(self.lab, Path::new(program), elf, to.isa, &self.display);
+            let made = object(self.lab, Path::new(program), elf, to.isa, Faults::Fatal, &self.display);
             let made = made.map_err(|why| NodeError::io(format!("translating {program}"), why))?;
             send(self.to, &made, &self.display)?;
             made_for.push(GuestProgram { path: program.clone(), object: made.digest });
@@ -175,7 +178,7 @@ pub(crate) fn how_to_run(
     }
     let elf = node.read_file(&spec.id, &program.path)?;
     let display = Mutex::new(context.progress());
-    let made = object(&context.lab, Path::new(&program.path), elf, info.isa, &display)?;
+    let made = object(&context.lab, Path::new(&program.path), elf, info.isa, Faults::Fatal, &display)?;
     send(node, &made, &display)?;
     Ok(Translation::Objects(vec![GuestProgram { path: program.path, object: made.digest }]))
 }

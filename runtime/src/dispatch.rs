@@ -18,6 +18,7 @@ pub fn run(thread: Thread) -> ! {
     loop {
         // There are no frames below this one.
         thread.private().stale.store(0, Ordering::Release);
+        exact::start_afresh(thread);
         if thread.is_pending() {
             signal::safepoint(thread);
         }
@@ -55,7 +56,7 @@ const UNWIND: u64 = 1;
 
 /// May the thread go back to the compiled code that it came from?
 fn may_return(thread: Thread) -> bool {
-    exact::admits_compiled(thread) && !thread.is_stale()
+    !exact::must_leave(thread) && !thread.is_stale()
 }
 
 /// Do what compiled code asks for with registers that are exact, floating-point status included. It is left if it may

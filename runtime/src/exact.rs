@@ -1,10 +1,13 @@
-//! When compiled code may run. It keeps registers where the host's compiler put them, so of a fault in it no exact
-//! guest state is known; and it does not raise SSE exceptions. Where the guest could see that, its code is interpreted.
+//! What the guest may see of compiled code. Where its handlers look at faults, only objects run that can say the exact
+//! state ([`FAULTS_EXACT`]); where it unmasks SSE exceptions, which compiled code does not raise, none do.
 
+use crate::dispatch;
+use crate::host::{self, SignalContext};
+use crate::interpret;
 use crate::signal::action;
 use crate::thread::{self, Thread};
 use core::sync::atomic::Ordering;
-use tranship_abi::block::phase;
+use tranship_abi::block::{FAULTS_EXACT, ThreadBlock, phase};
 use tranship_abi::signal::SIG_IGN;
 use tranship_abi::signal::number::{SIGBUS, SIGSEGV};
 
@@ -16,9 +19,33 @@ pub fn is_demanded() -> bool {
     [SIGSEGV, SIGBUS].into_iter().any(|signal| action::of(signal).handler > SIG_IGN)
 }
 
-/// May `thread` run compiled code?
+/// May `thread` run compiled code at all?
 pub fn admits_compiled(thread: Thread) -> bool {
-    thread.cpu().mxcsr & MASKS == MASKS && !is_demanded()
+    thread.cpu().mxcsr & MASKS == MASKS
+}
+
+/// May code run of an object with these [`ObjectHeader::faults`](tranship_abi::block::ObjectHeader::faults)?
+pub fn admits(faults: u64) -> bool {
+    !is_demanded() || faults == FAULTS_EXACT
+}
+
+/// `thread` gets code of an object with these.
+pub fn note(thread: Thread, faults: u64) {
+    if faults != FAULTS_EXACT {
+        thread.private().inexact = 1;
+    }
+}
+
+/// Must `thread` leave the compiled code that it is in?
+pub fn must_leave(thread: Thread) -> bool {
+    !admits_compiled(thread) || thread.private().inexact != 0 && is_demanded()
+}
+
+/// `thread` is in no compiled code: what it enters from now on counts.
+pub fn start_afresh(thread: Thread) {
+    if core::mem::take(&mut thread.private().inexact) != 0 && is_demanded() {
+        thread.forget_branches();
+    }
 }
 
 /// The demand may have changed from `before`: all threads are to look at it again.
@@ -26,7 +53,28 @@ pub fn look_again(before: bool) {
     if before == is_demanded() {
         return;
     }
+    interpret::entries_changed();
     for thread in thread::all().filter(|thread| thread.block().phase.load(Ordering::Relaxed) != phase::FREE) {
         thread.pending().store(1, Ordering::Release);
     }
+}
+
+/// Have `thread`, which has faulted in compiled code, go on at its latest checkpoint when the signal's handler returns.
+/// False: there is none.
+pub fn go_back(thread: Thread, context: &mut SignalContext) -> bool {
+    let possible = crate::hole::is_object(context.pc()) && thread.private().inexact == 0;
+    if possible {
+        let stack = thread.block().host_stack_top;
+        context.call(after_fault as *const () as u64, thread.address() as u64, stack);
+    }
+    possible
+}
+
+/// Here a thread goes on at its checkpoint, on an empty host stack: by interpreting, it comes to the same fault.
+unsafe extern "C" fn after_fault(block: *mut ThreadBlock) -> ! {
+    // SAFETY: `go_back` passes the thread's own block.
+    let thread = unsafe { Thread::at(block) };
+    host::fp_collect(&mut thread.cpu().mxcsr);
+    interpret::come_to_fault(thread);
+    dispatch::run(thread)
 }

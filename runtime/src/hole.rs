@@ -3,8 +3,9 @@
 use crate::host;
 use crate::linux::{self, Errno, PAGE};
 use tranship_abi::block::{
-    BLOB_OFFSET, HOLE_BYTES, HOST_STACK_BYTES, HOST_STACK_STRIDE, HOST_STACKS_OFFSET, Header, MAGIC,
-    ProcessBlock, STATE_AREA_BYTES, THREADS_OFFSET, ThreadBlock, VERSION, machine_id,
+    ARENA_BYTES, ARENA_OFFSET, BLOB_OFFSET, HOLE_BYTES, HOST_STACK_BYTES, HOST_STACK_STRIDE,
+    HOST_STACKS_OFFSET, Header, MAGIC, OBJECTS_BYTES, OBJECTS_OFFSET, ProcessBlock, STATE_AREA_BYTES,
+    THREADS_OFFSET, ThreadBlock, VERSION, machine_id,
 };
 
 /// Base address of the hole: the blob, once it runs there, knows it by its own.
@@ -47,6 +48,13 @@ pub fn end() -> u64 {
 /// Does `[start, start + len)` touch the hole?
 pub fn overlaps(start: u64, len: u64) -> bool {
     start < base() + HOLE_BYTES && start.saturating_add(len) > base()
+}
+
+/// Is `address` in an object?
+pub fn is_object(address: u64) -> bool {
+    let offset = address.wrapping_sub(base());
+    (OBJECTS_OFFSET..OBJECTS_OFFSET + OBJECTS_BYTES).contains(&offset)
+        || (ARENA_OFFSET..ARENA_OFFSET + ARENA_BYTES).contains(&offset)
 }
 
 /// Why there is no hole.

@@ -69,6 +69,28 @@ pub fn run(thread: Thread, frame: Option<u64>) -> Stop {
     stop
 }
 
+/// From a checkpoint come to the access that has faulted, which raises its signal. Should it not fault any more, the
+/// dispatcher goes on after a while.
+pub fn come_to_fault(thread: Thread) {
+    const LONGEST: u64 = 1 << 20;
+    let mut fetcher = Fetcher::new(thread);
+    let mut count = 0;
+    while count < LONGEST {
+        count += 1;
+        let step = fetcher.step();
+        if step == Step::Next {
+            continue;
+        }
+        let is_over = !matches!(step, Step::Jumped | Step::Called { .. } | Step::Returned);
+        conclude(thread, step);
+        if is_over {
+            break;
+        }
+        fetcher.refresh();
+    }
+    note_interpreted(count);
+}
+
 fn note_interpreted(count: u64) {
     hole::process().interpreted.fetch_add(count, Ordering::Relaxed);
 }
@@ -122,7 +144,7 @@ fn compiled_entry(thread: Thread) -> Option<Entry> {
     if miss.load(Ordering::Relaxed) == guest {
         return None;
     }
-    let entry = object::find(guest);
+    let entry = object::entry_at(thread, guest);
     if entry.is_none() {
         miss.store(guest, Ordering::Relaxed);
     }

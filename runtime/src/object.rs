@@ -11,8 +11,8 @@ use crate::thread::Thread;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use tranship_abi::block::{
-    BranchCacheEntry, MAX_OBJECTS, OBJECT_MAGIC, OBJECTS_BYTES, OBJECTS_OFFSET, ObjectEntry, ObjectHeader,
-    ObjectRef, VERSION, branch_cache_offset, machine_id,
+    BranchCacheEntry, FAULTS_FATAL, MAX_OBJECTS, OBJECT_MAGIC, OBJECTS_BYTES, OBJECTS_OFFSET, ObjectEntry,
+    ObjectHeader, ObjectRef, VERSION, branch_cache_offset, machine_id,
 };
 
 /// Why a file is no translated object that can be used here.
@@ -214,12 +214,24 @@ pub fn forget(start: u64, end: u64) {
 pub struct Entry {
     enter: u64,
     code: u64,
+    faults: u64,
 }
 
 impl Entry {
     /// Entry `code`, which the object with this header, or any other, enters.
     pub fn new(header: &'static ObjectHeader, code: u64) -> Entry {
-        Entry { enter: (core::ptr::from_ref(header) as u64).wrapping_add_signed(header.enter), code }
+        let enter = (core::ptr::from_ref(header) as u64).wrapping_add_signed(header.enter);
+        Entry { enter, code, faults: header.faults }
+    }
+
+    /// The same, but of code that may know no exact state.
+    pub fn inexact(self) -> Entry {
+        Entry { faults: FAULTS_FATAL, ..self }
+    }
+
+    /// [`ObjectHeader::faults`] of its object.
+    pub fn faults(self) -> u64 {
+        self.faults
     }
 
     /// Run compiled code until the region returns to its caller, or unwinds.
@@ -238,7 +250,7 @@ impl Entry {
 
 /// The compiled entry at the guest PC, if `thread` may run compiled code.
 pub fn entry(thread: Thread) -> Option<Entry> {
-    exact::admits_compiled(thread).then(|| find(thread.cpu().rip)).flatten()
+    exact::admits_compiled(thread).then(|| entry_at(thread, thread.cpu().rip)).flatten()
 }
 
 /// An object's entries, sorted.
@@ -249,11 +261,21 @@ pub fn entries(header: &'static ObjectHeader) -> &'static [ObjectEntry] {
     unsafe { core::slice::from_raw_parts(table, header.entry_count as usize) }
 }
 
-/// The compiled entry at guest address `guest`.
-pub fn find(guest: u64) -> Option<Entry> {
-    supply::find(guest).or_else(|| {
+/// The compiled entry at `guest`, for `thread` to run.
+pub fn entry_at(thread: Thread, guest: u64) -> Option<Entry> {
+    let entry = find(guest)?;
+    exact::note(thread, entry.faults);
+    Some(entry)
+}
+
+/// The compiled entry at guest address `guest` that may run as things are.
+fn find(guest: u64) -> Option<Entry> {
+    supply::find(guest).filter(|entry| exact::admits(entry.faults)).or_else(|| {
         objects().iter().find_map(|&object| {
             let (header, linked) = (header_of(object), guest.wrapping_sub(object.guest_bias));
+            if !exact::admits(header.faults) {
+                return None;
+            }
             let entries = entries(header);
             let index = entries.binary_search_by_key(&linked, |entry| entry.guest).ok()?;
             Some(Entry::new(header, object.header.wrapping_add_signed(entries.get(index)?.host)))
@@ -265,7 +287,7 @@ pub fn find(guest: u64) -> Option<Entry> {
 /// the thread's branch cache.
 pub fn branch_target(thread: Thread, guest: u64) -> u64 {
     let some_object = || objects().first().map(|&object| header_of(object)).or_else(supply::any);
-    let host = match (find(guest), some_object()) {
+    let host = match (entry_at(thread, guest), some_object()) {
         (Some(entry), _) => entry.code,
         (None, Some(header)) => {
             report::note_missing_entry(guest);

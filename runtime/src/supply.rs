@@ -2,6 +2,7 @@
 //! are worth it; objects appear in the arena, are checked against the guest code that they were made from, and their
 //! entries are found from then on, for as long as that code stays as it is.
 
+use crate::exact;
 use crate::hole;
 use crate::interpret;
 use crate::linux::{self, PAGE, map, prot};
@@ -275,8 +276,16 @@ fn is_unchanged(source: &Source) -> bool {
 
 /// Code for `guest` that has come.
 pub fn find(guest: u64) -> Option<Entry> {
-    let code = tables()?.code(guest)?;
-    any().map(|header| Entry::new(header, code))
+    let tables = tables()?;
+    let code = tables.code(guest)?;
+    if !exact::is_demanded() {
+        return any().map(|header| Entry::new(header, code).inexact());
+    }
+    // Whose it is takes a while to say.
+    let contains = |object: &&Object| {
+        (object.start.load(Ordering::Relaxed)..object.end.load(Ordering::Relaxed)).contains(&code)
+    };
+    tables.objects().iter().find(contains).map(|object| Entry::new(object.header(), code))
 }
 
 /// Some object that has come: they all enter code alike.

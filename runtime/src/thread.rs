@@ -30,6 +30,8 @@ pub struct Private {
     pub sleep_until: u64,
     /// 1 once the scratch memory is mapped.
     pub scratch_mapped: u32,
+    /// 1 if the compiled code on the host stack may be such as knows no exact state.
+    pub inexact: u32,
     /// 1: its maker waits until it has ended or executed another program, and then frees its slot.
     pub vforked: u32,
     /// 1: it starts with no handlers.

@@ -1,6 +1,9 @@
 //! Short random sequences: what the CPU completes, the interpreter and compiled code complete with the same result.
 
 use crate::run::{Run, seed};
+use tranship_isa::machine::Trap;
+use tranship_isa::x86_64::insn::undefined_flags;
+use tranship_isa::x86_64::{Insn, Mnemonic};
 use tranship_tests::differential::{
     Compiled, Emulated, Executor, Interpreter, NativeCpu, Outcome, Random, Sequence, State, cases,
     random_state, sequences, state_differences, text,
@@ -24,6 +27,90 @@ fn sequences_agree_with_the_cpu_on_a_fresh_seed() {
 #[test]
 fn sequences_for_arm64_agree_with_the_cpu() {
     compare_sequences(seed(), 400, &mut [&mut Emulated::default()]);
+}
+
+#[test]
+fn faults_in_sequences_find_the_exact_state() {
+    compare_faults(0xfa17_5eed, 1000, &mut Compiled::exact());
+    compare_faults(seed(), 300, &mut Compiled::exact());
+}
+
+#[test]
+fn faults_in_sequences_for_arm64_find_the_exact_state() {
+    compare_faults(seed(), 300, &mut Emulated::exact());
+}
+
+#[test]
+fn a_wrong_state_at_a_fault_is_noticed() {
+    let caught = std::panic::catch_unwind(|| compare_faults(0xfa17_5eed, 100, &mut Compiled::new()));
+    assert!(caught.is_err());
+}
+
+/// `count` sequences, whose accesses are all to memory that is not there or at its edge: what they have done before they
+/// fault, and nothing else, has been done.
+fn compare_faults(seed: u64, count: usize, executor: &mut dyn Executor) {
+    println!("seed {seed:x} (set TRANSHIP_SEED to repeat)");
+    let mut random = Random::new(seed);
+    let mut native = NativeCpu::new();
+    let mut cases = cases(&mut random, VARIATIONS);
+    cases.retain(|case| native.has(&case.insn) && !stores_bytes(&case.insn));
+    let sequences = sequences(&mut random, &cases, count);
+    let codes: Vec<&[u8]> = sequences.iter().map(|sequence| &sequence.code[..]).collect();
+    executor.prepare(&codes);
+    let mut run = Run::default();
+    let mut before = State::new();
+    for sequence in &sequences {
+        for _ in 0..STATES {
+            random_state(&mut random, &sequence.insns, &mut before);
+            executor.adapt(&mut before);
+            compare_fault(&mut run, sequence, &before, &mut native, executor);
+        }
+    }
+    assert!(10 * run.completed >= run.states / 10, "only {} of {} faulted", run.completed, run.states);
+    run.finish();
+}
+
+/// Of a masked store the interpreter may have done a part when it faults.
+fn stores_bytes(i: &Insn) -> bool {
+    use Mnemonic::{Maskmovdqu, Maskmovq, Vmaskmovdqu, Vmaskmovpd, Vmaskmovps, Vpmaskmovd, Vpmaskmovq};
+    matches!(
+        i.mnemonic(),
+        Maskmovdqu | Maskmovq | Vmaskmovdqu | Vmaskmovpd | Vmaskmovps | Vpmaskmovd | Vpmaskmovq
+    )
+}
+
+fn compare_fault(
+    run: &mut Run,
+    sequence: &Sequence,
+    before: &State,
+    native: &mut NativeCpu,
+    executor: &mut dyn Executor,
+) {
+    let mut expected = before.clone();
+    let outcome = native.run(&mut expected, &sequence.code);
+    run.states += 1;
+    if outcome != Outcome::MemoryFault {
+        return;
+    }
+    run.completed += 1;
+    let mut found = before.clone();
+    let mut found_outcome = executor.run(&mut found, &sequence.code);
+    executor.forgive(&sequence.insns[0], &expected, &mut found);
+    // Of float operations beside the access that faults any may come first.
+    found.cpu.mxcsr = found.cpu.mxcsr & !EXCEPTIONS | expected.cpu.mxcsr & EXCEPTIONS;
+    sequence.clear_undefined(&mut expected);
+    sequence.clear_undefined(&mut found);
+    let insn = sequence.insns.iter().find(|insn| insn.ip() == expected.cpu.rip);
+    if insn.is_some_and(|insn| insn.is_string_instruction() && found_outcome == GENERAL_PROTECTION) {
+        // Which of the two operands is accessed first differs.
+        found_outcome = outcome;
+    }
+    let undefined = sequence.insns.iter().fold(0, |all, i| all | undefined_flags(i, &before.cpu));
+    let list = state_differences((outcome, &expected), (found_outcome, &found), undefined);
+    let texts = || sequence.insns.iter().map(text).collect::<Vec<_>>().join("; ");
+    run.note(&format!("{:02x?}", sequence.code), &list, before, || {
+        format!("{} by {}", texts(), executor.name())
+    });
 }
 
 /// `count` sequences, of which the CPU must complete some two in five states at least.
@@ -79,9 +166,12 @@ fn compare_one(
     }
 }
 
+const GENERAL_PROTECTION: Outcome = Outcome::Trapped(Trap::GeneralProtection);
+/// MXCSR's exception flags.
+const EXCEPTIONS: u32 = 0x3f;
+
 /// An instruction whose result is overwritten unread may be left out, and with it the exceptions it raised in MXCSR.
 fn forgive_lost_exceptions(expected: &State, found: &mut State) {
-    const EXCEPTIONS: u32 = 0x3f;
     if found.cpu.mxcsr & !expected.cpu.mxcsr == 0 {
         found.cpu.mxcsr |= expected.cpu.mxcsr & EXCEPTIONS;
     }

@@ -10,6 +10,7 @@ use tranship_translate::compile::{Host, Options};
 use tranship_translate::discover::discover;
 use tranship_translate::dump::{self, Stage};
 use tranship_translate::elf::GuestElf;
+use tranship_translate::region::Faults;
 
 fn here(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("order").join(name)
@@ -23,7 +24,7 @@ fn build(name: &str, options: &[&str]) -> Program {
 fn threads_see_what_total_store_order_allows() {
     let program = build("programs/litmus.c", &["-O2", "-lpthread"]);
     for on in HOSTS {
-        let translated = program.translate(on).run(&["3000"]);
+        let translated = program.translate(on, Faults::Fatal).run(&["3000"]);
         translated.must_be(&program.run_natively(&["3000"]), &format!("on {on:?}"));
         assert!(translated.entered > 0, "compiled code ran on {on:?}");
     }

@@ -11,6 +11,7 @@ use tranship_translate::bitcode::Bitcode;
 use tranship_translate::compile::{Host, Options, compile};
 use tranship_translate::discover::discover;
 use tranship_translate::elf::GuestElf;
+use tranship_translate::region::{Discovery, Faults};
 
 /// A host that programs are translated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +88,13 @@ impl Program {
     }
 
     /// Its object for a host.
-    pub fn translate(&self, on: On) -> Translated<'_> {
+    pub fn translate(&self, on: On, faults: Faults) -> Translated<'_> {
         let elf = GuestElf::parse(std::fs::read(&self.path).unwrap()).unwrap();
-        let options = Options::default();
-        let bitcode = Bitcode::lift(&elf, &discover(&elf), options.jobs, &());
+        let options = Options { faults, ..Options::default() };
+        let found = Discovery { faults, ..discover(&elf) };
+        let bitcode = Bitcode::lift(&elf, &found, options.jobs, &());
         let bytes = compile(&bitcode, &on.host(), &options, &()).unwrap();
-        let object = self.path.with_extension(format!("{on:?}"));
+        let object = self.path.with_extension(format!("{on:?}-{faults:?}"));
         std::fs::write(&object, bytes).unwrap();
         Translated { program: self, on, object }
     }

@@ -81,7 +81,8 @@ impl Cache {
     ) -> Result<Cached, CacheError> {
         let key = self.directory.join(hex(&key(elf, host, options)));
         self.find_or_keep(&key, || {
-            let bitcode = Bitcode::lift(elf, &discover(elf), options.jobs, progress);
+            let found = Discovery { faults: options.faults, ..discover(elf) };
+            let bitcode = Bitcode::lift(elf, &found, options.jobs, progress);
             compile(&bitcode, host, options, progress)
         })
     }
@@ -99,7 +100,10 @@ impl Cache {
         let mut digest = Sha256::new().chain_update(key(elf, host, options));
         hot.iter().for_each(|address| digest.update(address.to_le_bytes()));
         let key = self.directory.join(hex(&digest.finalize()));
-        self.find_or_keep(&key, || compile(&Bitcode::lift_running(elf, &part()), host, options, &()))
+        self.find_or_keep(&key, || {
+            let found = Discovery { faults: options.faults, ..part() };
+            compile(&Bitcode::lift_running(elf, &found), host, options, &())
+        })
     }
 
     fn find_or_keep(
@@ -144,8 +148,10 @@ fn key(elf: &GuestElf, host: &Host, options: &Options) -> [u8; 32] {
     let (major, minor, patch) = inkwell::support::get_llvm_version();
     let translator = env!("TRANSHIP_TRANSLATOR");
     let Host { machine, cpu, features } = host;
-    let passes = &options.passes;
-    let rest = format!("{machine} {cpu} {features}\n{passes}\n{translator} LLVM {major}.{minor}.{patch}");
+    let Options { passes, faults, .. } = options;
+    let rest = format!(
+        "{machine} {cpu} {features}\n{passes}\n{faults:?}\n{translator} LLVM {major}.{minor}.{patch}"
+    );
     Sha256::new().chain_update(elf.digest).chain_update(rest).finalize().into()
 }
 

@@ -35,6 +35,14 @@ pub(crate) enum Memory {
     Frame,
     /// The thread block and the object's own data.
     State,
+    /// The thread block, where somebody looks while compiled code runs: as volatile as [`Memory::Guest`].
+    SharedState,
+}
+
+impl Memory {
+    const fn is_guests(self) -> bool {
+        matches!(self, Memory::Guest | Memory::Frame)
+    }
 }
 
 /// A module and what building in it needs.
@@ -224,7 +232,9 @@ impl<'c> Ir<'c> {
 
     pub(crate) fn tag_access(&self, access: InstructionValue<'c>, memory: Memory, alignment: u32) {
         access.set_alignment(alignment).expect("loads and stores have an alignment");
-        access.set_volatile(memory == Memory::Guest).expect("loads and stores can be volatile");
+        access
+            .set_volatile(matches!(memory, Memory::Guest | Memory::SharedState))
+            .expect("loads and stores can be volatile");
         access.set_metadata(self.tag(memory), self.tag_kind).expect("the tag is a node");
     }
 
@@ -234,7 +244,7 @@ impl<'c> Ir<'c> {
     }
 
     fn tag(&self, memory: Memory) -> MetadataValue<'c> {
-        self.tags[usize::from(memory == Memory::State)]
+        self.tags[usize::from(!memory.is_guests())]
     }
 
     // ---- control ----

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use tranship_node::Isa;
 use tranship_translate::cache::Cached;
+use tranship_translate::region::Faults;
 
 /// Translate an ELF program for a machine; the object is kept in the cache.
 #[derive(Args, Debug)]
@@ -27,6 +28,10 @@ pub(crate) struct Compile {
     /// Also write the object here; with --dump, the text.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Let handlers of memory faults find the exact state, at the cost of speed. While a program has such a handler, an
+    /// object without this is not used.
+    #[arg(long)]
+    exact_faults: bool,
     /// Instead of an object, show the program at a stage of its translation.
     #[arg(long, value_name = "STAGE")]
     dump: Option<Stage>,
@@ -69,17 +74,18 @@ struct Compiled {
 
 impl Compile {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
+        let faults = if self.exact_faults { Faults::Exact } else { Faults::Fatal };
         if let Some(stage) = self.dump {
             let failed = |why| CliError::Translate { file: self.file.clone(), why };
             let host = objects::host(self.host).map_err(failed)?;
             let function = self.function.as_deref();
-            objects::dump(&self.file, function, stage.into(), &host, self.output.as_deref())?;
+            objects::dump(&self.file, function, stage.into(), &host, faults, self.output.as_deref())?;
             return Ok(ExitCode::SUCCESS);
         }
         let io = |doing: &str, path: &PathBuf, why| CliError::io(format!("{doing} {}", path.display()), why);
         let elf = fs::read(&self.file).map_err(|why| io("reading", &self.file, why))?;
         let display = Mutex::new(context.progress());
-        let made = objects::object(&context.lab, &self.file, elf, self.host, &display)?;
+        let made = objects::object(&context.lab, &self.file, elf, self.host, faults, &display)?;
         drop(display);
         if let Some(output) = &self.output {
             fs::copy(&made.path, output).map_err(|why| io("writing", output, why))?;

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tranship_translate::compile::Host;
+use tranship_translate::region::Faults;
 
 /// Lift an ELF program to bitcode that suits any host.
 #[derive(Args, Debug)]
@@ -57,7 +58,14 @@ impl Lift {
         if let Some(stage) = self.dump {
             let function = self.function.as_deref();
             // Nothing before compiling depends on the host.
-            objects::dump(&self.file, function, stage.into(), &Host::x86_64(), self.output.as_deref())?;
+            objects::dump(
+                &self.file,
+                function,
+                stage.into(),
+                &Host::x86_64(),
+                Faults::Fatal,
+                self.output.as_deref(),
+            )?;
             return Ok(ExitCode::SUCCESS);
         }
         let lifted = objects::lift(context, &self.file)?;

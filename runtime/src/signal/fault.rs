@@ -1,6 +1,7 @@
 //! Signals that an instruction of the guest causes, and dying by a signal.
 
 use super::{action, apply_mask, deliver};
+use crate::exact;
 use crate::host::{self, PageFault, SignalContext};
 use crate::linux;
 use crate::report;
@@ -34,7 +35,11 @@ pub(super) fn on_host_fault(thread: Thread, signal: u32, info: &SigInfo, context
         context.set_pc(pc);
         return;
     }
-    if action::of(signal).handler > SIG_IGN {
+    let handled = action::of(signal).handler > SIG_IGN;
+    if memory && handled && exact::go_back(thread, context) {
+        return;
+    }
+    if handled {
         report::complain(format_args!(
             "signal {signal} at host address {:#x} (address {:#x}) in compiled code: its handler at {:#x} cannot be entered yet",
             context.pc(),

@@ -1,7 +1,7 @@
 //! Compiled code as an executor: all cases become one guest program, which is translated as any other, and what the
 //! object's entries do to a state is seen in a [`Chamber`].
 
-use super::{Executor, Hidden, Outcome, SANDBOX, SANDBOX_BYTES, State, approximate, program};
+use super::{Executor, Hidden, Interpreter, Outcome, SANDBOX, SANDBOX_BYTES, State, approximate, program};
 use iced_x86::CpuidFeature;
 use std::collections::HashMap;
 use tranship_isa::machine::Trap;
@@ -11,12 +11,14 @@ use tranship_translate::bitcode::Bitcode;
 use tranship_translate::compile::{Host, Options, compile};
 use tranship_translate::discover::discover;
 use tranship_translate::elf::GuestElf;
+use tranship_translate::region::{Discovery, Faults};
 
 /// Code compiled for this machine, run in this process.
 pub struct Compiled {
     chamber: Option<Chamber>,
     /// Where the program has each case.
     places: HashMap<Vec<u8>, u64>,
+    faults: Faults,
     /// The last run ended by a fault of the host's.
     faulted: bool,
 }
@@ -24,7 +26,12 @@ pub struct Compiled {
 impl Compiled {
     /// Nothing is compiled yet.
     pub fn new() -> Compiled {
-        Compiled { chamber: None, places: HashMap::new(), faulted: false }
+        Compiled { chamber: None, places: HashMap::new(), faults: Faults::Fatal, faulted: false }
+    }
+
+    /// The same, but code that can say the exact state at a fault.
+    pub fn exact() -> Compiled {
+        Compiled { faults: Faults::Exact, ..Compiled::new() }
     }
 }
 
@@ -35,10 +42,11 @@ impl Default for Compiled {
 }
 
 /// The object for `host` of a program that consists of `codes`.
-pub(super) fn translate(codes: &[&[u8]], host: &Host) -> Vec<u8> {
+pub(super) fn translate(codes: &[&[u8]], host: &Host, faults: Faults) -> Vec<u8> {
     let elf = GuestElf::parse(program::elf(codes)).unwrap();
     let options = Options::default();
-    let bitcode = Bitcode::lift(&elf, &discover(&elf), options.jobs, &());
+    let found = Discovery { faults, ..discover(&elf) };
+    let bitcode = Bitcode::lift(&elf, &found, options.jobs, &());
     compile(&bitcode, host, &options, &()).unwrap()
 }
 
@@ -53,7 +61,7 @@ impl Executor for Compiled {
 
     fn prepare(&mut self, codes: &[&[u8]]) {
         self.places = places(codes);
-        self.chamber = Some(Chamber::new(&translate(codes, &Host::x86_64())));
+        self.chamber = Some(Chamber::new(&translate(codes, &Host::x86_64(), self.faults)));
     }
 
     fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome {
@@ -66,7 +74,11 @@ impl Executor for Compiled {
             std::ptr::copy_nonoverlapping(SANDBOX as *const u8, state.memory.as_mut_ptr(), SANDBOX_BYTES)
         };
         self.faulted = matches!(ended, Ended::Faulted(_));
-        outcome(ended)
+        match (ended, self.faults) {
+            // From the checkpoint the interpreter comes to the same fault, as the runtime has it.
+            (Ended::Faulted(_), Faults::Exact) => Interpreter.run(state, code),
+            _ => outcome(ended),
+        }
     }
 
     fn forgive(&self, insn: &Insn, expected: &State, found: &mut State) {

@@ -1,7 +1,7 @@
 //! Code compiled for another host as an executor: it runs in a process of its own, under qemu-user.
 
 use super::compiled::{hidden, outcome, places, translate};
-use super::{Executor, Hidden, Outcome, SANDBOX, SANDBOX_BYTES, State, approximate};
+use super::{Executor, Hidden, Interpreter, Outcome, SANDBOX, SANDBOX_BYTES, State, approximate};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,14 +9,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tranship_isa::x86_64::Insn;
 use tranship_tests_process::{Ended, exchange};
 use tranship_translate::compile::Host;
+use tranship_translate::region::Faults;
 
 /// Code compiled for arm64, emulated.
 #[derive(Default)]
 pub struct Emulated {
+    faults: Faults,
     process: Option<Child>,
     object: Option<PathBuf>,
     places: HashMap<Vec<u8>, u64>,
     faulted: bool,
+}
+
+impl Emulated {
+    /// Code that can say the exact state at a fault.
+    pub fn exact() -> Emulated {
+        let mut emulated = Emulated::default();
+        emulated.faults = Faults::Exact;
+        emulated
+    }
 }
 
 /// The program that runs it, built from the sources as they are.
@@ -37,7 +48,7 @@ impl Executor for Emulated {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let object = std::env::temp_dir().join(format!("tranship-differential-{}-{}", name.0, name.1));
-        std::fs::write(&object, translate(codes, &Host::aarch64())).unwrap();
+        std::fs::write(&object, translate(codes, &Host::aarch64(), self.faults)).unwrap();
         let process = Command::new("qemu-aarch64-static")
             .arg(executor())
             .arg(&object)
@@ -56,7 +67,10 @@ impl Executor for Emulated {
             exchange::request(self.places[code], code, &mut state.cpu, &mut state.memory[..], to, from);
         let ended = ended.unwrap_or_else(|error| panic!("{code:02x?}: {error}"));
         self.faulted = matches!(ended, Ended::Faulted(_));
-        outcome(ended)
+        match (ended, self.faults) {
+            (Ended::Faulted(_), Faults::Exact) => Interpreter.run(state, code),
+            _ => outcome(ended),
+        }
     }
 
     /// arm64 flushes operands and results together, and results before they are rounded.

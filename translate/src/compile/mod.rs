@@ -11,11 +11,13 @@ mod stubs;
 use crate::bitcode::Bitcode;
 use crate::hostconv::{self, HostConv};
 use crate::ir::Ir;
-use crate::lift::{self, ENTRIES};
+use crate::lift::{self, ENTRIES, FAULTS_EXACT};
+use crate::region::Faults;
 use crate::{Progress, parallel};
 use inkwell::OptimizationLevel;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
+use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
@@ -63,6 +65,7 @@ impl Host {
         static INITIALIZED: Once = Once::new();
         INITIALIZED.call_once(|| {
             Target::initialize_x86(&InitializationConfig::default());
+            keep_conditional_moves();
             Target::initialize_aarch64(&InitializationConfig::default());
         });
         let unsupported = || CompileError::UnsupportedHost { machine: self.machine };
@@ -82,6 +85,14 @@ impl Host {
     }
 }
 
+/// Have LLVM leave conditional moves from memory as they are. It would make them branches around the load, `volatile` or
+/// not, and with it around its fault.
+fn keep_conditional_moves() {
+    let arguments = [c"tranship", c"-x86-cmov-converter-force-mem-operand=false"].map(std::ffi::CStr::as_ptr);
+    // SAFETY: the strings live through the call; LLVM has the option (`lib/Target/X86/X86CmovConversion.cpp`).
+    unsafe { LLVMParseCommandLineOptions(2, arguments.as_ptr(), std::ptr::null()) };
+}
+
 /// How to compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -89,6 +100,8 @@ pub struct Options {
     pub passes: String,
     /// Threads to use.
     pub jobs: usize,
+    /// What to lift a program for; what is lifted already keeps to what it was lifted for.
+    pub faults: Faults,
 }
 
 /// What pays for itself on lifted code; measured, see ARCHITECTURE.md. The guest's compiler has already chosen between
@@ -101,7 +114,7 @@ const PASSES: &str = "always-inline,function(sroa,early-cse<memssa>,simplifycfg<
 impl Default for Options {
     fn default() -> Options {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        Options { passes: PASSES.into(), jobs }
+        Options { passes: PASSES.into(), jobs, faults: Faults::default() }
     }
 }
 
@@ -191,14 +204,18 @@ pub fn compile(
     );
     let mut entries = Vec::new();
     let mut objects = Vec::new();
+    let mut faults = Faults::Exact;
     for part in parts {
-        let (object, found) = part?;
+        let (object, found, exact) = part?;
         objects.push(object);
         entries.extend(found);
+        if !exact {
+            faults = Faults::Fatal;
+        }
     }
     entries.sort();
     entries.dedup_by_key(|e| e.guest);
-    objects.insert(0, compile_support(bitcode, &entries, host, &conv, options)?);
+    objects.insert(0, compile_support(bitcode, &entries, faults, host, &conv, options)?);
     progress.advance("link", 0, 1);
     let shape = if bitcode.sources.is_empty() { Shape::Mapped } else { Shape::Copied };
     link::link(&objects, shape)
@@ -209,12 +226,20 @@ fn compile_part(
     host: &Host,
     conv: &HostConv,
     options: &Options,
-) -> Result<(Vec<u8>, Vec<Entry>), CompileError> {
+) -> Result<(Vec<u8>, Vec<Entry>, bool), CompileError> {
     let context = Context::create();
     let ir = Ir::new(parse(&context, part)?);
-    let entries = entries_of(&ir.module);
+    let (entries, exact) = (entries_of(&ir.module), is_exact(&ir.module));
     let machine = prepare(&ir, host, conv, options)?;
-    Ok((emit(&machine, &ir.module, FileType::Object)?, entries))
+    Ok((emit(&machine, &ir.module, FileType::Object)?, entries, exact))
+}
+
+/// Whether all that the module defines was lifted with [`Faults::Exact`].
+fn is_exact(module: &Module<'_>) -> bool {
+    module
+        .get_functions()
+        .filter(|f| f.count_basic_blocks() > 0)
+        .all(|f| f.get_string_attribute(AttributeLoc::Function, FAULTS_EXACT).is_some())
 }
 
 /// What the code generator gets of a module in neutral form, as text.
@@ -237,6 +262,7 @@ fn convention(host: &Host) -> Result<HostConv, CompileError> {
 fn compile_support(
     bitcode: &Bitcode,
     entries: &[Entry],
+    faults: Faults,
     host: &Host,
     conv: &HostConv,
     options: &Options,
@@ -245,7 +271,7 @@ fn compile_support(
     let ir = Ir::new(context.create_module("support"));
     stubs::define(&ir);
     stubs::define_enter(&ir, conv);
-    object::define_header(&ir, bitcode, entries, host);
+    object::define_header(&ir, bitcode, entries, faults, host);
     let machine = prepare(&ir, host, conv, options)?;
     emit(&machine, &ir.module, FileType::Object)
 }

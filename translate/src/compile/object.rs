@@ -5,18 +5,25 @@ use super::{Entry, Host, stubs};
 use crate::bitcode::Bitcode;
 use crate::ir::Ir;
 use crate::lift::BIAS;
+use crate::region::Faults;
 use inkwell::GlobalVisibility;
 use inkwell::module::Linkage;
 use inkwell::types::BasicType;
 use inkwell::values::{BasicValueEnum, GlobalValue, IntValue, PointerValue};
-use tranship_abi::block::{OBJECT_MAGIC, Source, VERSION};
+use tranship_abi::block::{FAULTS_EXACT, FAULTS_FATAL, OBJECT_MAGIC, Source, VERSION};
 
 /// The exported symbol, which is the ELF entry point.
 pub(super) const SYMBOL: &str = "tranship_object";
 const SECTION: &str = ".tranship";
 
 /// Define header, entry table and bias slot.
-pub(super) fn define_header<'c>(ir: &Ir<'c>, bitcode: &Bitcode, entries: &[Entry], host: &Host) {
+pub(super) fn define_header<'c>(
+    ir: &Ir<'c>,
+    bitcode: &Bitcode,
+    entries: &[Entry],
+    faults: Faults,
+    host: &Host,
+) {
     let word = ir.context.i32_type();
     let long = ir.context.i64_type();
     let bytes = |b: &[u8]| -> BasicValueEnum<'c> { ir.context.const_string(b, false).into() };
@@ -35,7 +42,12 @@ pub(super) fn define_header<'c>(ir: &Ir<'c>, bitcode: &Bitcode, entries: &[Entry
         long.into(),
         long.into(),
         long.into(),
+        long.into(),
     ];
+    let faults = match faults {
+        Faults::Fatal => FAULTS_FATAL,
+        Faults::Exact => FAULTS_EXACT,
+    };
     let header = global(ir, SYMBOL, ir.context.struct_type(&fields, false));
     header.set_section(Some(SECTION));
     header.set_constant(true);
@@ -62,6 +74,7 @@ pub(super) fn define_header<'c>(ir: &Ir<'c>, bitcode: &Bitcode, entries: &[Entry
             from_header(interpret).into(),
             ir.i64(bitcode.sources.len() as u64).into(),
             from_header(sources.as_pointer_value()).into(),
+            ir.i64(faults).into(),
         ],
         false,
     ));

@@ -15,7 +15,7 @@ mod x86_64;
 mod zones;
 
 use crate::elf::GuestElf;
-use crate::region::{Discovery, Region, Report};
+use crate::region::{Discovery, Faults, Region, Report};
 use assemble::Assembler;
 use code::Code;
 use std::collections::{BTreeMap, HashSet};
@@ -54,6 +54,7 @@ fn divide(code: &Code) -> Discovery {
         flags_live_after_calls: liveness.after_calls,
         report: Report { dropped_entries: assembler.dropped, ..report(code, &regions) },
         regions: regions.into_values().collect(),
+        faults: Faults::default(),
     }
 }
 

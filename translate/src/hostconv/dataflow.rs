@@ -12,6 +12,8 @@ pub(super) enum Event {
     /// Control crosses a boundary and comes back: memory has to be exact before, and may be different
     /// after.
     Boundary,
+    /// Memory has to be exact here; values stay.
+    Checkpoint,
     /// Control leaves for good.
     Leave,
 }
@@ -95,7 +97,7 @@ fn dirty_before_events(
             Event::Read(_) => {}
             Event::Write(slot) if considered.contains(slot) => dirty.insert(slot),
             Event::Write(_) => {}
-            Event::Boundary | Event::Leave => {
+            Event::Boundary | Event::Checkpoint | Event::Leave => {
                 before.insert(n, dirty);
                 dirty = SlotSet::default();
             }
@@ -123,6 +125,10 @@ fn backward(
             Event::Boundary => {
                 transfers.push((n, Transfer { store: dirty[&n], load: live }));
                 live = dirty[&n];
+            }
+            Event::Checkpoint => {
+                transfers.push((n, Transfer { store: dirty[&n], load: SlotSet::default() }));
+                live = live.union(dirty[&n]);
             }
             Event::Leave => {
                 transfers.push((n, Transfer { store: dirty[&n], load: SlotSet::default() }));

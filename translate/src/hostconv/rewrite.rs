@@ -1,9 +1,10 @@
 //! The rewriting itself, function by function.
 
 use super::dataflow::{self, BlockEvents, Event, Transfer};
-use super::{EXACT, HostConv};
+use super::{CHECKPOINT, EXACT, HostConv};
 use crate::ir::{Ir, Memory, REGION_CALL_CONV, built};
 use crate::layout::{Slot, SlotKind, SlotSet};
+use crate::lift::FAULTS_EXACT;
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
 use inkwell::llvm_sys::LLVMTailCallKind;
@@ -103,6 +104,7 @@ struct Rewriter<'a, 'c> {
     ir: &'a Ir<'c>,
     signature: &'a Signature<'c>,
     carried: SlotSet,
+    is_exact: bool,
     function: FunctionValue<'c>,
     thread: PointerValue<'c>,
     blocks: Vec<BasicBlock<'c>>,
@@ -127,6 +129,7 @@ impl<'a, 'c> Rewriter<'a, 'c> {
             ir,
             signature,
             carried,
+            is_exact: new.get_string_attribute(AttributeLoc::Function, FAULTS_EXACT).is_some(),
             function: new,
             thread,
             blocks: new.get_basic_blocks(),
@@ -138,11 +141,13 @@ impl<'a, 'c> Rewriter<'a, 'c> {
     fn run(mut self) {
         let (events, crossings) = self.find_events();
         let touched: SlotSet = self.fields.values().copied().collect();
-        let transfers = dataflow::solve(&events, touched.minus(self.carried));
-        self.make_variables(touched.union(self.carried), transfers.at_entry);
+        // For exact faults the thread block has carried registers, too.
+        let considered = if self.is_exact { touched } else { touched.minus(self.carried) };
+        let transfers = dataflow::solve(&events, considered);
+        self.make_variables(touched.union(self.carried), transfers.at_entry.minus(self.carried));
         for crossing in crossings {
-            let transfer = transfers.at[&(crossing.block, crossing.event)];
-            self.cross(crossing.instruction, transfer);
+            let Transfer { store, load } = transfers.at[&(crossing.block, crossing.event)];
+            self.cross(crossing.instruction, Transfer { store, load: load.minus(self.carried) });
         }
     }
 
@@ -156,7 +161,7 @@ impl<'a, 'c> Rewriter<'a, 'c> {
             let mut events = Vec::new();
             for instruction in block.get_instructions() {
                 let Some(event) = self.event(instruction) else { continue };
-                if matches!(event, Event::Boundary | Event::Leave) {
+                if matches!(event, Event::Boundary | Event::Checkpoint | Event::Leave) {
                     crossings.push(Crossing { instruction, block: n, event: events.len() });
                 }
                 events.push(event);
@@ -179,6 +184,7 @@ impl<'a, 'c> Rewriter<'a, 'c> {
             InstructionOpcode::Call => match kind_of_call(instruction) {
                 CallKind::Tail => Some(Event::Leave),
                 CallKind::Region | CallKind::Exact => Some(Event::Boundary),
+                CallKind::Checkpoint => Some(Event::Checkpoint),
                 CallKind::Other => None,
             },
             InstructionOpcode::Return if !follows_tail_call(instruction) => Some(Event::Leave),
@@ -222,8 +228,9 @@ impl<'a, 'c> Rewriter<'a, 'c> {
     }
 
     fn store_out(&self, slots: SlotSet) {
+        let memory = if self.is_exact { Memory::SharedState } else { Memory::State };
         for slot in slots.iter() {
-            self.ir.store(Memory::State, self.field(slot), self.get(slot));
+            self.ir.store(memory, self.field(slot), self.get(slot));
         }
     }
 
@@ -241,6 +248,10 @@ impl<'a, 'c> Rewriter<'a, 'c> {
         match kind_of_call(instruction) {
             CallKind::Region => self.cross_by_call(instruction, transfer),
             CallKind::Tail => self.cross_by_tail_call(instruction, transfer),
+            CallKind::Checkpoint => {
+                self.store_out(transfer.store);
+                instruction.erase_from_basic_block();
+            }
             _ => self.cross_to_runtime(instruction, transfer),
         }
     }
@@ -333,6 +344,7 @@ enum CallKind {
     Region,
     Tail,
     Exact,
+    Checkpoint,
     Other,
 }
 
@@ -342,9 +354,11 @@ fn kind_of_call(instruction: InstructionValue<'_>) -> CallKind {
         let tail = call.get_tail_call_kind() == LLVMTailCallKind::LLVMTailCallKindMustTail;
         return if tail { CallKind::Tail } else { CallKind::Region };
     }
-    match call.get_string_attribute(AttributeLoc::Function, EXACT) {
-        Some(_) => CallKind::Exact,
-        None => CallKind::Other,
+    let has = |attribute| call.get_string_attribute(AttributeLoc::Function, attribute).is_some();
+    match () {
+        () if has(EXACT) => CallKind::Exact,
+        () if has(CHECKPOINT) => CallKind::Checkpoint,
+        () => CallKind::Other,
     }
 }
 

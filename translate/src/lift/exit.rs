@@ -4,10 +4,12 @@
 
 use super::Lifter;
 use super::bit::Bit;
+use crate::hostconv::CHECKPOINT;
 use crate::ir::{Ir, Memory, REGION_CALL_CONV, built};
 use crate::layout;
 use crate::region::{Exit, FlagSet, JumpTable};
 use inkwell::IntPredicate;
+use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
 use inkwell::llvm_sys::LLVMTailCallKind;
 use inkwell::values::{CallSiteValue, FunctionValue, IntValue, PointerValue};
@@ -44,6 +46,10 @@ impl<'c> Lifter<'_, 'c> {
     fn code_at(&mut self, target: Target<IntValue<'c>>) -> Code<'c> {
         let address = match target {
             Target::Direct(address) if self.program.region(address).is_some() => {
+                if self.is_exact() {
+                    let address = self.guest_address(address);
+                    self.set_rip(address);
+                }
                 return Code::Region(self.ir.region(&super::region_name(address)));
             }
             Target::Direct(address) => self.guest_address(address),
@@ -246,16 +252,29 @@ impl<'c> Lifter<'_, 'c> {
 
     pub(super) fn emit_return(&mut self, target: IntValue<'c>) {
         self.flush(self.flags_out);
+        if self.is_exact() {
+            self.set_rip(target);
+        }
         self.ir.return_value(target);
     }
 
-    /// Have the runtime do something with the state as it is behind this instruction, and go on there.
-    pub(super) fn emit_stub_call(&mut self, stub: &str, next: u64) {
+    /// Have the runtime do something with the guest at `address`, and go on behind this instruction.
+    pub(super) fn emit_stub_call(&mut self, stub: &str, address: u64) {
         self.flush(FlagSet::ALL);
-        let address = self.guest_address(next);
+        let address = self.guest_address(address);
         self.set_rip(address);
         let code = Code::Region(self.ir.region(stub));
-        self.call_and_check(code, next);
+        self.call_and_check(code, self.next);
+    }
+
+    /// Have everything in the thread block as it is with the guest at `address`.
+    pub(super) fn emit_checkpoint(&mut self, address: u64) {
+        self.flush(FlagSet::ALL);
+        let address = self.guest_address(address);
+        self.set_rip(address);
+        let nothing = self.ir.intrinsic("llvm.donothing", &[], &[]);
+        nothing
+            .add_attribute(AttributeLoc::Function, self.ir.context.create_string_attribute(CHECKPOINT, ""));
     }
 
     /// Have the runtime interpret this instruction, and go on behind it.

@@ -44,7 +44,8 @@ impl<'c> Lifter<'_, 'c> {
             (base, distance) = (operand, distance.wrapping_add(more));
         }
         let pointer = built(self.ir.builder.build_int_to_ptr(base, self.ir.ptr_type(), ""));
-        let memory = if self.is_in_frame(base) { Memory::Frame } else { Memory::Guest };
+        let is_private = self.is_in_frame(base) && !self.is_exact();
+        let memory = if is_private { Memory::Frame } else { Memory::Guest };
         match distance {
             0 => (pointer, memory),
             _ => (self.ir.byte_offset(pointer, self.ir.i64(distance)), memory),
@@ -551,6 +552,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
         }
     }
     fn set_reg(&mut self, reg: Reg, value: IntValue<'c>) {
+        self.has_effect |= !matches!(reg, Reg::Gpr(_) | Reg::Flag(_));
         match reg {
             Reg::Gpr(number) => self.set_gpr(number, value),
             Reg::Flag(flag) => {
@@ -611,6 +613,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
     fn store(&mut self, address: IntValue<'c>, value: IntValue<'c>) {
         let (to, memory) = self.guest_pointer(address);
         self.ir.store(memory, to, value);
+        self.has_effect = true;
     }
     fn load_vec(&mut self, address: IntValue<'c>, bits: u32) -> VectorValue<'c> {
         let (from, memory) = self.guest_pointer(address);
@@ -619,6 +622,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
     fn store_vec(&mut self, address: IntValue<'c>, value: VectorValue<'c>) {
         let (to, memory) = self.guest_pointer(address);
         self.ir.store(memory, to, value);
+        self.has_effect = true;
     }
     fn load_masked(&mut self, address: IntValue<'c>, lane: Width, mask: VectorValue<'c>) -> VectorValue<'c> {
         let (from, _) = self.guest_pointer(address);
@@ -641,12 +645,14 @@ impl<'c> Machine for Lifter<'_, 'c> {
         let (mask, value) = (self.lane_signs(mask, lane), self.to_lanes(value, lane));
         let types = [value.get_type().into(), to.get_type().into()];
         self.stay_in_order();
+        self.has_effect = true;
         self.ir.intrinsic("llvm.masked.store", &types, &[value.into(), to.into(), mask.into()]);
         self.stay_in_order();
     }
     fn atomic(&mut self, op: AtomicOp, address: IntValue<'c>, value: IntValue<'c>) -> IntValue<'c> {
         self.leave_if_split(address, value.get_type().get_bit_width());
         let (at, _) = self.guest_pointer(address);
+        self.has_effect = true;
         let op = match op {
             AtomicOp::Exchange => AtomicRMWBinOp::Xchg,
             AtomicOp::Add => AtomicRMWBinOp::Add,
@@ -665,6 +671,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
     ) -> IntValue<'c> {
         self.leave_if_split(address, new.get_type().get_bit_width());
         let (at, _) = self.guest_pointer(address);
+        self.has_effect = true;
         let builder = &self.ir.builder;
         let both =
             built(builder.build_cmpxchg(at, expected, new, SequentiallyConsistent, SequentiallyConsistent));
@@ -676,6 +683,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
 
     fn copy_forward(&mut self, dst: Reg, src: Reg, count: Reg, width: Width) {
         let (to, from, n) = (self.reg(dst), self.reg(src), self.reg(count));
+        self.has_effect = true;
         let name = format!("tranship.copy_forward.{}", width.bits());
         self.ir.prelude(&name, self.ir.context.i64_type().into(), &[to.into(), from.into(), n.into()]);
         let bytes = self.elements_to_bytes(n, width);
@@ -687,6 +695,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
     fn fill_forward(&mut self, dst: Reg, count: Reg, value: IntValue<'c>) {
         let (to, n) = (self.reg(dst), self.reg(count));
         let width = self.width(value);
+        self.has_effect = true;
         let name = format!("tranship.fill_forward.{}", width.bits());
         self.ir.prelude(&name, self.ir.context.i64_type().into(), &[to.into(), value.into(), n.into()]);
         let bytes = self.elements_to_bytes(n, width);
@@ -740,6 +749,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
     }
 
     fn coprocessor(&mut self, operation: u32, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+        self.has_effect = true;
         let operands = self.coprocessor_operands();
         let second = self.ir.byte_offset(operands, self.ir.i64(16));
         self.ir.store(Memory::State, operands, a);

@@ -18,8 +18,9 @@ mod vector;
 use crate::elf::{GuestElf, Placement};
 use crate::ir::{Ir, Memory, built};
 use crate::layout;
-use crate::region::{Discovery, Exit, FlagSet, JumpTable, Region};
+use crate::region::{Discovery, Exit, Faults, FlagSet, JumpTable, Region};
 use frame::Frame;
+use iced_x86::OpKind;
 use inkwell::GlobalVisibility;
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
@@ -28,11 +29,14 @@ use inkwell::values::{FunctionValue, PointerValue};
 use registers::Registers;
 use std::collections::HashMap;
 use tranship_isa::machine::Width;
-use tranship_isa::x86_64;
+use tranship_isa::x86_64::{self, Insn, Mnemonic};
 
 /// Name of the function attribute that lists the guest addresses at which an `.osr` function can be entered:
 /// hexadecimal, separated by commas.
 pub(crate) const ENTRIES: &str = "tranship-entries";
+
+/// Function attribute of functions that are lifted with [`Faults::Exact`].
+pub(crate) const FAULTS_EXACT: &str = "tranship-faults-exact";
 
 /// The global variable that holds the guest load bias of a position-independent guest file.
 pub(crate) const BIAS: &str = "tranship.bias";
@@ -88,6 +92,8 @@ struct Lifter<'a, 'c> {
     next: u64,
     /// The current instruction pushes or pops.
     uses_stack: bool,
+    /// It has changed more than registers.
+    has_effect: bool,
 }
 
 impl<'a, 'c> Lifter<'a, 'c> {
@@ -101,6 +107,10 @@ impl<'a, 'c> Lifter<'a, 'c> {
         let function = ir.region(name);
         let thread = function.get_first_param().expect("a region has a parameter").into_pointer_value();
         let entry = ir.block(function, "entry");
+        if program.faults == Faults::Exact {
+            let attribute = ir.context.create_string_attribute(FAULTS_EXACT, "");
+            function.add_attribute(AttributeLoc::Function, attribute);
+        }
         let mut lifter = Lifter {
             ir,
             elf,
@@ -117,6 +127,7 @@ impl<'a, 'c> Lifter<'a, 'c> {
             registers: Registers::default(),
             frame: Frame::of(elf, region),
             uses_stack: false,
+            has_effect: false,
             exit: &Exit::Undecodable,
             flags_out: FlagSet::ALL,
             address: region.entry,
@@ -185,6 +196,9 @@ impl<'a, 'c> Lifter<'a, 'c> {
             self.ir.builder.position_at_end(self.blocks[&start]);
             self.registers = Registers::default();
             (self.exit, self.flags_out) = (&block.exit, block.flags_live_out);
+            if self.is_exact() {
+                self.flags_out = FlagSet::ALL;
+            }
             if self.region.loop_headers.contains(&start) {
                 self.emit_safepoint(start);
             }
@@ -217,9 +231,20 @@ impl<'a, 'c> Lifter<'a, 'c> {
         self.next = insn.next_ip();
         self.uses_stack = insn.is_stack_instruction();
         self.capture_table_index();
+        if self.is_exact() && stores_repeatedly(&insn) {
+            return self.emit_stub_call("tranship.interpret_one", self.address);
+        }
         if x86_64::insn::execute(self, &insn).is_err() {
             self.leave("tranship.unwind", self.address);
         }
+        if std::mem::take(&mut self.has_effect) && self.is_exact() && !self.ir.is_terminated() {
+            self.emit_checkpoint(self.next);
+        }
+    }
+
+    /// Whether handlers of faults are to find the exact state.
+    fn is_exact(&self) -> bool {
+        self.program.faults == Faults::Exact
     }
 
     // ---- local variables ----
@@ -265,6 +290,19 @@ impl<'a, 'c> Lifter<'a, 'c> {
         self.operands = Some(operands);
         operands
     }
+}
+
+/// Of such an instruction a fault may find a part done, where the host has no such instruction.
+fn stores_repeatedly(i: &Insn) -> bool {
+    use Mnemonic::{Maskmovdqu, Maskmovq, Vmaskmovdqu, Vmaskmovpd, Vmaskmovps, Vpmaskmovd, Vpmaskmovq};
+    let masked = matches!(i.mnemonic(), Vmaskmovpd | Vmaskmovps | Vpmaskmovd | Vpmaskmovq);
+    let implicit = matches!(i.mnemonic(), Maskmovdqu | Maskmovq | Vmaskmovdqu);
+    if implicit || masked && i.op0_kind() == OpKind::Memory {
+        return true;
+    }
+    use Mnemonic::{Movsb, Movsd, Movsq, Movsw, Stosb, Stosd, Stosq, Stosw};
+    let stores = matches!(i.mnemonic(), Movsb | Movsw | Movsd | Movsq | Stosb | Stosw | Stosd | Stosq);
+    stores && (i.has_rep_prefix() || i.has_repne_prefix())
 }
 
 fn bias_slot<'c>(ir: &Ir<'c>) -> PointerValue<'c> {

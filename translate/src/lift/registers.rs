@@ -82,10 +82,10 @@ impl<'c> Lifter<'_, 'c> {
         self.ir.load(Memory::State, self.ir.int_type(width), from).into_int_value()
     }
 
-    /// Store a field of the thread block.
+    /// Store a field of the thread block that is no slot.
     pub(super) fn store_field(&mut self, offset: usize, value: IntValue<'c>) {
         let to = self.field(offset);
-        self.ir.store(Memory::State, to, value);
+        self.ir.store(if self.is_exact() { Memory::SharedState } else { Memory::State }, to, value);
     }
 
     fn slot_type(&self, slot: Slot) -> BasicTypeEnum<'c> {

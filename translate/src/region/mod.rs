@@ -288,6 +288,19 @@ pub struct Discovery {
     pub flags_live_after_calls: FlagSet,
     /// What was covered and what was not.
     pub report: Report,
+    /// What to lift it for.
+    pub faults: Faults,
+}
+
+/// What lifted code lets a guest see of a fault of an access to memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum Faults {
+    /// Nothing: for guests that have no handler for it.
+    #[default]
+    Fatal,
+    /// The exact state, from *checkpoints*: behind every instruction that changes more than registers the thread block
+    /// is complete. After a fault the guest goes on at the latest one, interpreted.
+    Exact,
 }
 
 impl Discovery {
@@ -306,6 +319,7 @@ impl Discovery {
             flags_live_at_entries: self.flags_live_at_entries,
             flags_live_after_calls: self.flags_live_after_calls,
             report: Report::default(),
+            faults: self.faults,
         }
     }
 

@@ -38,6 +38,13 @@ impl SignalContext {
         self.pc = pc;
     }
 
+    /// Go on by calling `function` with this argument, on the stack that ends at `stack_top`.
+    pub fn call(&mut self, function: u64, argument: u64, stack_top: u64) {
+        self.pc = function;
+        self.regs[0] = argument;
+        self.sp = stack_top & !15;
+    }
+
     /// The mask that is in force after the handler.
     pub fn mask(&mut self) -> &mut u64 {
         &mut self.mask

@@ -20,6 +20,15 @@ impl SignalContext {
         self.0.mcontext.rip = pc;
     }
 
+    /// Go on by calling `function` with this argument, on the stack that ends at `stack_top`.
+    pub fn call(&mut self, function: u64, argument: u64, stack_top: u64) {
+        let context = &mut self.0.mcontext;
+        context.rip = function;
+        context.rdi = argument;
+        // As behind a call's push.
+        context.rsp = (stack_top & !15) - 8;
+    }
+
     /// The mask that is in force after the handler.
     pub fn mask(&mut self) -> &mut u64 {
         &mut self.0.sigmask
