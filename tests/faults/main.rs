@@ -1,5 +1,4 @@
 //! Faults in translated programs: their handlers are to see and to do what they do natively, whoever executes.
-#![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;

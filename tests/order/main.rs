@@ -1,6 +1,5 @@
 //! The guest's order of memory accesses: what threads see of each other in translated programs, and, as an emulated
 //! arm64 on an x86-64 machine reorders nothing, the code that each class of access becomes.
-#![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fmt::Write;
