@@ -64,7 +64,8 @@ fn map_anywhere(hint: u64, len: u64, prot: u32, flags: u32, fd: i32, offset: u64
     let placed = flags | map::FIXED_NOREPLACE;
     let attempt = |at| map_at(at, len, prot, placed, fd, offset);
     let low = flags & MAP_32BIT != 0;
-    if hint >= LOWEST_HINT && !low && range(hint, len).is_ok() {
+    let fits = !low || hint.saturating_add(len) <= place::LOW_TOP;
+    if hint >= LOWEST_HINT && fits && range(hint, len).is_ok() {
         match attempt(hint) {
             Err(Errno::EEXIST | Errno::EINVAL) => {}
             done => return done,

@@ -11,7 +11,7 @@ const TOP: u64 = GUEST_END - (1 << 36);
 /// Where it starts anew from the top.
 const FLOOR: u64 = 1 << 32;
 /// MAP_32BIT: the second gigabyte.
-const LOW_TOP: u64 = 0x8000_0000;
+pub const LOW_TOP: u64 = 0x8000_0000;
 const LOW_FLOOR: u64 = 0x4000_0000;
 /// Places that are tried before the address space counts as full.
 const ATTEMPTS: usize = 4096;

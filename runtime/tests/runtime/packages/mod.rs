@@ -20,8 +20,8 @@ macro_rules! programs {
 
 mod x86_64 {
     programs! { crate::run::On::X86_64;
-        bash cc1 gcc git gocr gzip haproxy lua luajit memcached nginx openssl openssl_keys perl python redis
-        ripgrep sqlite xz zstd
+        apache bash cc1 gcc git gocr gzip haproxy lua luajit memcached nginx openssl openssl_keys perl php python
+        redis ripgrep sqlite tcl xz zsh zstd
     }
 }
 
@@ -37,12 +37,12 @@ mod long {
     use super::compare;
 
     mod x86_64 {
-        programs! { crate::run::On::X86_64; caddy node }
+        programs! { crate::run::On::X86_64; caddy node sshd }
     }
 
     mod aarch64 {
         programs! { crate::run::On::Aarch64;
-            caddy cc1 gcc git gzip haproxy luajit node openssl openssl_keys python redis xz zstd
+            cc1 gcc git gzip haproxy luajit node openssl openssl_keys python redis xz zstd
         }
     }
 }

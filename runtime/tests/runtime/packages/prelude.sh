@@ -3,7 +3,7 @@
 # await COMMAND…: wait until it succeeds.
 await() {
     local n
-    for n in {1..600}; do
+    for n in {1..1800}; do
         "$@" && return
         sleep 0.1
     done 2>/dev/null

@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 const SUITE: &str = "bookworm";
 /// Packages of the programs in the table, and of what their scripts use; what they depend on comes too.
 const PACKAGES: &[&str] = &[
+    "apache2-bin",
     "bash",
     "caddy",
     "curl",
@@ -26,14 +27,19 @@ const PACKAGES: &[&str] = &[
     "memcached",
     "nginx-light",
     "nodejs",
+    "openssh-client",
+    "openssh-server",
     "openssl",
     "perl",
+    "php-cli",
     "python3",
     "redis-server",
     "redis-tools",
     "ripgrep",
     "sqlite3",
+    "tcl",
     "xz-utils",
+    "zsh",
     "zstd",
 ];
 

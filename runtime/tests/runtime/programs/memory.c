@@ -28,6 +28,7 @@ static void mappings(void) {
     char *at = (char *)0x20000000;
     printf("fixed: %d\n", mmap(at, 8192, RIGHTS, KIND | MAP_FIXED, -1, 0) == at);
     printf("taken: %d\n", mmap(at, 4096, RIGHTS, KIND | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED && errno == EEXIST);
+    printf("low hint: %d\n", mmap((char *)0x50000000, 4096, RIGHTS, KIND | MAP_32BIT, -1, 0) == (char *)0x50000000);
     printf("hint: %d\n", mmap(at + 0x100000, 4096, RIGHTS, KIND, -1, 0) == at + 0x100000);
     printf("protect: %d\n", mprotect(at, 4096, PROT_READ));
     printf("unmap: %d, again %d\n", munmap(at, 8192), munmap(at, 8192));
