@@ -9,6 +9,7 @@ pub mod bitcode;
 pub mod cache;
 #[cfg(feature = "llvm")]
 pub mod compile;
+pub mod coverage;
 pub mod discover;
 #[cfg(feature = "llvm")]
 pub mod dump;

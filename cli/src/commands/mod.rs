@@ -3,6 +3,7 @@
 mod compile;
 mod completions;
 mod history;
+mod isa;
 mod lab;
 mod lift;
 mod logs;
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Recode(recode::Recode),
     Lift(lift::Lift),
     Compile(compile::Compile),
+    Isa(isa::Isa),
     Completions(completions::Completions),
 }
 
@@ -54,6 +56,7 @@ impl Command {
             Command::Recode(command) => command.run(context),
             Command::Lift(command) => command.run(context),
             Command::Compile(command) => command.run(context),
+            Command::Isa(command) => command.run(context),
             Command::Completions(command) => command.run(context),
         }
     }

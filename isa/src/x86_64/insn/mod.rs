@@ -80,6 +80,18 @@ macro_rules! extension {
             Ok(())
         }
 
+        /// How faithful the block is that covers `i`.
+        pub(super) fn level(i: &$crate::x86_64::Insn) -> Option<$crate::x86_64::insn::Level> {
+            match i.mnemonic() {
+                $(
+                    $(iced_x86::Mnemonic::$mnemonic)|+ $(if { let $i = i; $guard })? => {
+                        Some(extension!(@level $level $(($why))?))
+                    }
+                )*
+                _ => None,
+            }
+        }
+
         /// This extension's blocks.
         pub(super) const BLOCKS: &[$crate::x86_64::insn::Block] = &[$(
             $crate::x86_64::insn::Block {
@@ -130,6 +142,14 @@ macro_rules! extensions {
                 candidates &= candidates - 1;
             }
             Err(Absent)
+        }
+
+        /// How faithful the block is that covers `i`; `None` if it is absent.
+        pub fn level(i: &Insn) -> Option<Level> {
+            if i.encoding() == EncodingKind::EVEX {
+                return None;
+            }
+            [$($module::level),+].into_iter().find_map(|level| level(i))
         }
 
         /// All blocks, extension by extension.
