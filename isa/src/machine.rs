@@ -395,6 +395,9 @@ pub trait Machine {
     /// The top bit of each lane, lane 0 lowest, zero-extended to `width`.
     fn sign_mask(&mut self, v: Self::Vec, lane: Width, width: Width) -> Self::Int;
 
+    /// The reverse: lanes of width `lane`, `bits` in all, that are all ones where `mask` has a bit, lane 0 lowest.
+    fn mask_lanes(&mut self, mask: Self::Int, lane: Width, bits: u32) -> Self::Vec;
+
     /// Byte table lookup within each 128-bit block: byte `i` of the result is the byte of `table`'s block that
     /// byte `i` of `indices` counts, and zero where that has its top bit set. Hosts differ in what they give for 16 to
     /// 127, which are not to be asked for.
@@ -571,6 +574,10 @@ pub trait Machine {
     /// While register `count` is not zero: store `value` at the address in register `dst`, add its size to
     /// that and take one from `count`.
     fn fill_forward(&mut self, dst: Self::Reg, count: Self::Reg, value: Self::Int);
+
+    /// Run `body` with floating-point exceptions neither noted nor raised, and with `rounding`, unless it is the current
+    /// one, in the place of the guest's.
+    fn quietly(&mut self, rounding: Rounding, body: &mut dyn FnMut(&mut Self));
 
     // ---- control inside an instruction ----
 

@@ -12,7 +12,7 @@ const DENORMALS_ARE_ZERO: u32 = 1 << 6;
 /// MXCSR: position of the exception masks.
 const MASKS: u32 = 7;
 /// MXCSR: position of the rounding mode.
-const ROUNDING: u32 = 13;
+pub(super) const ROUNDING: u32 = 13;
 /// MXCSR: flush tiny results to zero.
 const FLUSH_TO_ZERO: u32 = 1 << 15;
 
@@ -20,6 +20,17 @@ const fn format_of(format: FloatFormat) -> Format {
     match format {
         FloatFormat::F32 => Format::F32,
         FloatFormat::F64 => Format::F64,
+    }
+}
+
+/// What MXCSR has at [`ROUNDING`] for a mode, unless it is the current one.
+pub(super) fn rounding_field(rounding: Rounding) -> Option<u32> {
+    match rounding {
+        Rounding::Current => None,
+        Rounding::NearestEven => Some(0),
+        Rounding::Down => Some(1),
+        Rounding::Up => Some(2),
+        Rounding::Zero => Some(3),
     }
 }
 

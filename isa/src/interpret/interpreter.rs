@@ -16,12 +16,14 @@ pub struct Interpreter<'a, H> {
     /// What `rip` becomes.
     next: u64,
     step: Step,
+    /// Exceptions are not noted, and rounding is this.
+    quiet: Option<Rounding>,
 }
 
 impl<'a, H: Host> Interpreter<'a, H> {
     /// About to execute the instruction at `cpu.rip` that ends at `next`.
     pub(super) fn new(cpu: &'a mut Cpu, host: &'a mut H, next: u64) -> Self {
-        Interpreter { cpu, host, next, step: Step::Next }
+        Interpreter { cpu, host, next, step: Step::Next, quiet: None }
     }
 
     /// Advance `rip` as the outcome asks.
@@ -68,6 +70,13 @@ impl<'a, H: Host> Interpreter<'a, H> {
     /// that the operands raise does so before the result can raise any.
     fn float_op<T>(&mut self, operation: impl FnOnce(&mut u32) -> T) -> T {
         let mut mxcsr = self.cpu.mxcsr & !MXCSR_FLAGS;
+        if let Some(rounding) = self.quiet {
+            mxcsr |= MXCSR_FLAGS << MXCSR_MASK_SHIFT;
+            if let Some(field) = float::rounding_field(rounding) {
+                mxcsr = mxcsr & !(3 << float::ROUNDING) | field << float::ROUNDING;
+            }
+            return operation(&mut mxcsr);
+        }
         let result = operation(&mut mxcsr);
         if !self.stopped() {
             let unmasked = !(self.cpu.mxcsr >> MXCSR_MASK_SHIFT) & MXCSR_FLAGS;
@@ -210,6 +219,10 @@ impl<H: Host> Machine for Interpreter<'_, H> {
     }
     fn sign_mask(&mut self, v: Vector, lane: Width, width: Width) -> Integer {
         v.sign_mask(lane, width)
+    }
+
+    fn mask_lanes(&mut self, mask: Integer, lane: Width, bits: u32) -> Vector {
+        Vector::from_lanes(lane, bits, |n| all_ones_if(mask.bits >> n & 1 != 0, lane))
     }
 
     fn lookup(&mut self, table: Vector, indices: Vector) -> Vector {
@@ -512,6 +525,12 @@ impl<H: Host> Machine for Interpreter<'_, H> {
             self.set_reg(dst, Integer::new(Width::W64, to.low().wrapping_add(size).into()));
             self.set_reg(count, Integer::new(Width::W64, (left - 1).into()));
         }
+    }
+
+    fn quietly(&mut self, rounding: Rounding, body: &mut dyn FnMut(&mut Self)) {
+        let outer = self.quiet.replace(rounding);
+        body(self);
+        self.quiet = outer;
     }
 
     #[inline]

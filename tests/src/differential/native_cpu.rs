@@ -177,6 +177,7 @@ fn has_feature(feature: CpuidFeature) -> bool {
         F::SSE4_2 => is_x86_feature_detected!("sse4.2"),
         F::FSGSBASE => structured.ebx & 1 != 0,
         F::CLFLUSHOPT => structured.ebx >> 23 & 1 != 0,
+        F::RTM => structured.ebx >> 11 & 1 != 0,
         F::CLWB => structured.ebx >> 24 & 1 != 0,
         _ => true,
     }

@@ -43,7 +43,7 @@ fn randomize_registers(random: &mut Random, state: &mut State) {
     for block in cpu.vec.as_flattened_mut().chunks_exact_mut(16) {
         block.copy_from_slice(&vector(random));
     }
-    cpu.opmask = std::array::from_fn(|_| random.integer());
+    cpu.opmask = std::array::from_fn(|_| if random.one_in(4) { random.integer() } else { random.bits() });
     randomize_x87(random, state);
 }
 

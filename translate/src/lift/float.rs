@@ -103,6 +103,17 @@ pub(super) fn fma<'c>(
     ir.prelude(&name, a.get_type(), &[a, b, c, thread.into()])
 }
 
+/// Exceptions are not noted, and `rounding` holds, until [`end_quiet`] gets what this yields.
+pub(super) fn begin_quiet<'c>(ir: &Ir<'c>, rounding: Rounding) -> BasicValueEnum<'c> {
+    let name = format!("tranship.float.begin_quiet.{}", rounding_name(rounding));
+    ir.prelude(&name, ir.context.i64_type().into(), &[])
+}
+
+/// See [`begin_quiet`].
+pub(super) fn end_quiet<'c>(ir: &Ir<'c>, before: BasicValueEnum<'c>) {
+    ir.prelude("tranship.float.end_quiet", ir.context.i64_type().into(), &[before]);
+}
+
 /// Half precision, as 16-bit integers, to singles.
 pub(super) fn from_half<'c>(ir: &Ir<'c>, a: VectorValue<'c>, thread: PointerValue<'c>) -> VectorValue<'c> {
     let lanes = a.get_type().get_size();

@@ -316,6 +316,9 @@ impl<'c> Machine for Lifter<'_, 'c> {
     fn sign_mask(&mut self, v: VectorValue<'c>, lane: Width, width: Width) -> IntValue<'c> {
         self.vector_sign_mask(v, lane, width)
     }
+    fn mask_lanes(&mut self, mask: IntValue<'c>, lane: Width, bits: u32) -> VectorValue<'c> {
+        self.vector_mask_lanes(mask, lane, bits)
+    }
     fn lookup(&mut self, table: VectorValue<'c>, indices: VectorValue<'c>) -> VectorValue<'c> {
         self.vector_lookup(table, indices)
     }
@@ -702,6 +705,12 @@ impl<'c> Machine for Lifter<'_, 'c> {
         let to = self.arithmetic(BinOp::Add, to, bytes);
         self.set_reg(dst, to);
         self.set_reg(count, self.ir.i64(0));
+    }
+
+    fn quietly(&mut self, rounding: Rounding, body: &mut dyn FnMut(&mut Self)) {
+        let before = float::begin_quiet(self.ir, rounding);
+        body(self);
+        float::end_quiet(self.ir, before);
     }
 
     fn when(&mut self, cond: Bit<'c>, body: &mut dyn FnMut(&mut Self)) {

@@ -244,6 +244,25 @@ impl<'c> Lifter<'_, 'c> {
         }
     }
 
+    pub(super) fn vector_mask_lanes(
+        &mut self,
+        mask: IntValue<'c>,
+        lane: Width,
+        bits: u32,
+    ) -> VectorValue<'c> {
+        let lanes = bits / lane.bits();
+        let count = std::num::NonZeroU32::new(lanes).expect("a vector has lanes");
+        let packed = self.ir.context.custom_width_int_type(count).expect("a mask has at most 64 bits");
+        let mask = match lanes == mask.get_type().get_bit_width() {
+            true => mask,
+            false => built(self.ir.builder.build_int_truncate(mask, packed, "")),
+        };
+        let signs = self.ir.context.bool_type().vec_type(lanes);
+        let signs = built(self.ir.builder.build_bit_cast(mask, signs, "")).into_vector_value();
+        let wide = self.extend(signs, lane, true);
+        self.to_bag(wide)
+    }
+
     pub(super) fn vector_lanes(
         &mut self,
         op: LaneOp,

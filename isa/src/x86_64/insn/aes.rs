@@ -11,19 +11,23 @@ extension! { "aes";
     /// One round of encryption.
     [Aesenc, Vaesenc], exact (m, i) { encrypt(m, i, true) }
     "aesenc xmm1,xmm2" = "660f38dcca", "aesenc xmm1,[rdi]" = "660f38dc0f",
-    "vaesenc ymm1,ymm2,ymm3" = "c4e26ddccb";
+    "vaesenc ymm1,ymm2,ymm3" = "c4e26ddccb",
+    "vaesenc zmm1,zmm2,zmm3" = "62f26d48dccb";
     /// The last round of encryption.
     [Aesenclast, Vaesenclast], exact (m, i) { encrypt(m, i, false) }
     "aesenclast xmm1,xmm2" = "660f38ddca",
-    "vaesenclast ymm1,ymm2,ymm3" = "c4e26dddcb";
+    "vaesenclast ymm1,ymm2,ymm3" = "c4e26dddcb",
+    "vaesenclast zmm1,zmm2,zmm3" = "62f26d48ddcb";
     /// One round of decryption.
     [Aesdec, Vaesdec], exact (m, i) { decrypt(m, i, true) }
     "aesdec xmm1,xmm2" = "660f38deca", "aesdec xmm1,[rdi]" = "660f38de0f",
-    "vaesdec ymm1,ymm2,ymm3" = "c4e26ddecb";
+    "vaesdec ymm1,ymm2,ymm3" = "c4e26ddecb",
+    "vaesdec zmm1,zmm2,zmm3" = "62f26d48decb";
     /// The last round of decryption.
     [Aesdeclast, Vaesdeclast], exact (m, i) { decrypt(m, i, false) }
     "aesdeclast xmm1,xmm2" = "660f38dfca",
-    "vaesdeclast ymm1,ymm2,ymm3" = "c4e26ddfcb";
+    "vaesdeclast ymm1,ymm2,ymm3" = "c4e26ddfcb",
+    "vaesdeclast zmm1,zmm2,zmm3" = "62f26d48dfcb";
     /// A round key of encryption made into one of decryption.
     [Aesimc, Vaesimc], exact (m, i) {
         let a = right(m, i);
@@ -49,7 +53,8 @@ extension! { "aes";
         set(m, i, result);
     }
     "pclmullqlqdq xmm1,xmm2" = "660f3a44ca00", "pclmulhqhqdq xmm1,xmm2" = "660f3a44ca11", "pclmulhqlqdq xmm1,[rdi]" = "660f3a440f01",
-    "vpclmullqlqdq ymm1,ymm2,ymm3" = "c4e36d44cb00";
+    "vpclmullqlqdq ymm1,ymm2,ymm3" = "c4e36d44cb00",
+    "vpclmulhqlqdq zmm1,zmm2,zmm3" = "62f36d4844cb01";
 }
 
 /// Product in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1.

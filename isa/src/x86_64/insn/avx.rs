@@ -2,9 +2,10 @@
 //! lane by its own count, masked moves, gathers. SDM vol. 2C.
 
 use crate::machine::{BinOp, CmpOp, LaneOp, Width};
-use crate::x86_64::operand::{X86, memory_address, memory_address_of_index};
+use crate::x86_64::operand::{X86, memory_address, memory_address_of_index, read};
 use crate::x86_64::vector::{
-    BLOCK, bits, bitwise, in_memory, left, number, operand, pair, right, scalar, set, shift, shuffle, splat,
+    BLOCK, bits, bitwise, in_memory, lane_pair, last, left, load_part, number, operand, pair, right, scalar, set, set_lanes, shift,
+    shuffle, splat,
     zero,
 };
 use crate::x86_64::{Flag, Insn};
@@ -21,16 +22,20 @@ extension! { "avx";
 
     /// A byte in every lane.
     [Vpbroadcastb], exact (m, i) { broadcast(m, i, W8) }
-    "vpbroadcastb ymm1,xmm2" = "c4e27d78ca", "vpbroadcastb xmm1,[rdi]" = "c4e279780f";
+    "vpbroadcastb ymm1,xmm2" = "c4e27d78ca", "vpbroadcastb xmm1,[rdi]" = "c4e279780f",
+    "vpbroadcastb zmm1{k1},xmm2" = "62f27d4978ca";
     /// A word in every lane.
     [Vpbroadcastw], exact (m, i) { broadcast(m, i, W16) }
-    "vpbroadcastw ymm1,xmm2" = "c4e27d79ca";
+    "vpbroadcastw ymm1,xmm2" = "c4e27d79ca",
+    "vpbroadcastw zmm1{k1},xmm2" = "62f27d4979ca";
     /// A double word in every lane.
     [Vpbroadcastd, Vbroadcastss], exact (m, i) { broadcast(m, i, W32) }
-    "vpbroadcastd ymm1,xmm2" = "c4e27d58ca", "vbroadcastss ymm1,[rdi]" = "c4e27d180f", "vbroadcastss xmm1,xmm2" = "c4e27918ca";
+    "vpbroadcastd ymm1,xmm2" = "c4e27d58ca", "vbroadcastss ymm1,[rdi]" = "c4e27d180f", "vbroadcastss xmm1,xmm2" = "c4e27918ca",
+    "vpbroadcastd zmm1{k1},xmm2" = "62f27d4958ca", "vbroadcastss zmm1{k1},[rdi]" = "62f27d49180f";
     /// A quad word in every lane.
     [Vpbroadcastq, Vbroadcastsd], exact (m, i) { broadcast(m, i, W64) }
-    "vpbroadcastq ymm1,xmm2" = "c4e27d59ca", "vbroadcastsd ymm1,[rdi]" = "c4e27d190f";
+    "vpbroadcastq ymm1,xmm2" = "c4e27d59ca", "vbroadcastsd ymm1,[rdi]" = "c4e27d190f",
+    "vpbroadcastq zmm1{k1},xmm2" = "62f2fd4959ca", "vbroadcastsd zmm1{k1},[rdi]" = "62f2fd49190f";
     /// 128 bits from memory in both halves.
     [Vbroadcastf128, Vbroadcasti128], exact (m, i) {
         let block = right(m, i);
@@ -61,19 +66,22 @@ extension! { "avx";
 
     /// Any quad words.
     [Vpermq, Vpermpd], exact (m, i) {
-        let a = right(m, i);
-        let indices: [u8; 4] = core::array::from_fn(|n| i.immediate8() >> (2 * n) & 3);
-        let result = m.shuffle(W64, a, a, &indices);
-        set(m, i, result);
+        if last(i) + 1 < i.op_count() {
+            let a = right(m, i);
+            let indices: [u8; 8] =
+                core::array::from_fn(|n| (n as u8 & 4) + (i.immediate8() >> (2 * (n % 4)) & 3));
+            let result = m.shuffle(W64, a, a, &indices[..bits(i) as usize / 64]);
+            set(m, i, result);
+        } else {
+            permute(m, i, W64);
+        }
     }
-    "vpermq ymm1,ymm2,0x1b" = "c4e3fd00ca1b", "vpermpd ymm1,[rdi],0x4e" = "c4e3fd010f4e";
+    "vpermq ymm1,ymm2,0x1b" = "c4e3fd00ca1b", "vpermpd ymm1,[rdi],0x4e" = "c4e3fd010f4e",
+    "vpermq zmm1{k1},zmm2,0x1b" = "62f3fd4900ca1b", "vpermpd zmm1{k1},[rdi],0x4e" = "62f3fd49010f4e";
     /// Any double words, as the first operand says.
-    [Vpermd, Vpermps], exact (m, i) {
-        let (indices, table) = pair(m, i);
-        let result = m.permute(W32, table, indices);
-        set(m, i, result);
-    }
-    "vpermd ymm1,ymm2,ymm3" = "c4e26d36cb", "vpermps ymm1,ymm2,[rdi]" = "c4e26d160f";
+    [Vpermd, Vpermps], exact (m, i) { permute(m, i, W32) }
+    "vpermd ymm1,ymm2,ymm3" = "c4e26d36cb", "vpermps ymm1,ymm2,[rdi]" = "c4e26d160f",
+    "vpermd zmm1{k1},zmm2,zmm3" = "62f26d4936cb", "vpermps zmm1{k1},zmm2,[rdi]" = "62f26d49160f";
     /// Any double words of each block, as an immediate or the second operand says.
     [Vpermilps], exact (m, i) {
         if i.op2_kind() == iced_x86::OpKind::Immediate8 {
@@ -86,7 +94,8 @@ extension! { "avx";
             permute_in_blocks(m, i, W32, table, indices);
         }
     }
-    "vpermilps ymm1,ymm2,0x1b" = "c4e37d04ca1b", "vpermilps ymm1,ymm2,ymm3" = "c4e26d0ccb", "vpermilps xmm1,xmm2,[rdi]" = "c4e2690c0f";
+    "vpermilps ymm1,ymm2,0x1b" = "c4e37d04ca1b", "vpermilps ymm1,ymm2,ymm3" = "c4e26d0ccb", "vpermilps xmm1,xmm2,[rdi]" = "c4e2690c0f",
+    "vpermilps zmm1{k1},zmm2,0x1b" = "62f37d4904ca1b";
     /// Any quad words of each block, as bits of an immediate or bit 1 of the second operand's lanes say.
     [Vpermilpd], exact (m, i) {
         if i.op2_kind() == iced_x86::OpKind::Immediate8 {
@@ -101,7 +110,8 @@ extension! { "avx";
             permute_in_blocks(m, i, W64, table, indices);
         }
     }
-    "vpermilpd ymm1,ymm2,5" = "c4e37d05ca05", "vpermilpd ymm1,ymm2,ymm3" = "c4e26d0dcb", "vpermilpd xmm1,xmm2,[rdi]" = "c4e2690d0f";
+    "vpermilpd ymm1,ymm2,5" = "c4e37d05ca05", "vpermilpd ymm1,ymm2,ymm3" = "c4e26d0dcb", "vpermilpd xmm1,xmm2,[rdi]" = "c4e2690d0f",
+    "vpermilpd zmm1{k1},zmm2,5" = "62f3fd4905ca05";
     /// Double words of either operand.
     [Vpblendd], exact (m, i) {
         let (a, b) = pair(m, i);
@@ -114,19 +124,24 @@ extension! { "avx";
 
     /// Double words shifted left, each by its own count.
     [Vpsllvd], exact (m, i) { shift_lanes(m, i, Shl, W32) }
-    "vpsllvd ymm1,ymm2,ymm3" = "c4e26d47cb";
+    "vpsllvd ymm1,ymm2,ymm3" = "c4e26d47cb",
+    "vpsllvd zmm1{k1},zmm2,zmm3" = "62f26d4947cb";
     /// Quad words shifted left, each by its own count.
     [Vpsllvq], exact (m, i) { shift_lanes(m, i, Shl, W64) }
-    "vpsllvq ymm1,ymm2,ymm3" = "c4e2ed47cb";
+    "vpsllvq ymm1,ymm2,ymm3" = "c4e2ed47cb",
+    "vpsllvq zmm1{k1},zmm2,zmm3" = "62f2ed4947cb";
     /// Double words shifted right, each by its own count.
     [Vpsrlvd], exact (m, i) { shift_lanes(m, i, LShr, W32) }
-    "vpsrlvd ymm1,ymm2,ymm3" = "c4e26d45cb", "vpsrlvd xmm1,xmm2,[rdi]" = "c4e269450f";
+    "vpsrlvd ymm1,ymm2,ymm3" = "c4e26d45cb", "vpsrlvd xmm1,xmm2,[rdi]" = "c4e269450f",
+    "vpsrlvd zmm1{k1},zmm2,zmm3" = "62f26d4945cb";
     /// Quad words shifted right, each by its own count.
     [Vpsrlvq], exact (m, i) { shift_lanes(m, i, LShr, W64) }
-    "vpsrlvq ymm1,ymm2,ymm3" = "c4e2ed45cb";
+    "vpsrlvq ymm1,ymm2,ymm3" = "c4e2ed45cb",
+    "vpsrlvq zmm1{k1},zmm2,zmm3" = "62f2ed4945cb";
     /// Double words shifted right arithmetically, each by its own count.
     [Vpsravd], exact (m, i) { shift_lanes(m, i, AShr, W32) }
-    "vpsravd ymm1,ymm2,ymm3" = "c4e26d46cb";
+    "vpsravd ymm1,ymm2,ymm3" = "c4e26d46cb",
+    "vpsravd zmm1{k1},zmm2,zmm3" = "62f26d4946cb";
 
     /// Load or store the double words whose lane of the first operand has its top bit set.
     [Vmaskmovps, Vpmaskmovd], exact (m, i) { move_masked(m, i, W32) }
@@ -163,8 +178,23 @@ fn clear_registers<M: X86>(m: &mut M, from: u32) {
 }
 
 fn broadcast<M: X86>(m: &mut M, i: &Insn, lane: Width) {
-    let value = scalar(m, i, 1, lane);
+    let value = if i.op1_register().is_gpr() {
+        let value = read(m, i, 1);
+        m.trunc(value, lane)
+    } else if in_memory(i, 1) {
+        let part = load_part(m, i, bits(i) / lane.bits());
+        m.lane(part, lane, 0)
+    } else {
+        scalar(m, i, 1, lane)
+    };
     let result = m.vec_splat(value, bits(i));
+    set_lanes(m, i, lane, result);
+}
+
+/// Any lanes of the second operand, as the first says.
+pub(super) fn permute<M: X86>(m: &mut M, i: &Insn, lane: Width) {
+    let (indices, table) = pair(m, i);
+    let result = m.permute(lane, table, indices);
     set(m, i, result);
 }
 
@@ -196,8 +226,8 @@ fn permute_in_blocks<M: X86>(m: &mut M, i: &Insn, lane: Width, table: M::Vec, in
 }
 
 /// A count of the lane width or more leaves nothing, or only signs.
-fn shift_lanes<M: X86>(m: &mut M, i: &Insn, op: BinOp, lane: Width) {
-    let (value, counts) = pair(m, i);
+pub(super) fn shift_lanes<M: X86>(m: &mut M, i: &Insn, op: BinOp, lane: Width) {
+    let (value, counts) = lane_pair(m, i);
     let most = splat(m, counts, lane, u64::from(lane.bits() - 1));
     let result = if op == AShr {
         let counts = m.lanes(LaneOp::MinUnsigned, lane, counts, most);

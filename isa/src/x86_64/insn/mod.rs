@@ -5,6 +5,7 @@ use super::{Insn, Reg};
 use crate::machine::Machine;
 use iced_x86::{EncodingKind, Mnemonic};
 
+mod evex;
 mod undefined;
 
 pub use undefined::{from_decoder, undefined_flags};
@@ -127,9 +128,19 @@ macro_rules! extensions {
         /// Execute one instruction on (or record it into) `m`. The caller has set the machine's notion of
         /// the instruction's address; falling through is not a jump.
         pub fn execute<M: Machine<Reg = Reg>>(m: &mut M, i: &Insn) -> Result<(), Absent> {
-            if i.encoding() == EncodingKind::EVEX {
+            if i.encoding() != EncodingKind::EVEX {
+                return execute_block(m, i);
+            }
+            if !evex::is_covered(i) {
                 return Err(Absent);
             }
+            let Some(rounding) = evex::embedded(i) else { return execute_block(m, i) };
+            let mut result = Ok(());
+            m.quietly(rounding, &mut |m| result = execute_block(m, i));
+            result
+        }
+
+        fn execute_block<M: Machine<Reg = Reg>>(m: &mut M, i: &Insn) -> Result<(), Absent> {
             let mut candidates = EXTENSIONS_OF.get(i.mnemonic() as usize).copied().unwrap_or(0);
             while candidates != 0 {
                 let result = match candidates.trailing_zeros() {
@@ -146,7 +157,7 @@ macro_rules! extensions {
 
         /// How faithful the block is that covers `i`; `None` if it is absent.
         pub fn level(i: &Insn) -> Option<Level> {
-            if i.encoding() == EncodingKind::EVEX {
+            if i.encoding() == EncodingKind::EVEX && !evex::is_covered(i) {
                 return None;
             }
             [$($module::level),+].into_iter().find_map(|level| level(i))
@@ -198,6 +209,8 @@ extensions! {
     sse_string,
     aes,
     avx,
+    avx512,
+    opmask,
     fma,
     x87,
     x87_function,

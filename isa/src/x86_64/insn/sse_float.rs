@@ -3,7 +3,7 @@
 use crate::machine::{BinOp, CmpOp, FloatCmp, FloatFormat, FloatOp, LaneOp, NanRule, Rounding, Width};
 use crate::x86_64::operand::X86;
 use crate::x86_64::vector::{
-    bitwise, complement, constant, is_legacy, last, pair, right, scalar, scalars, set, set_scalar, shuffle, splat, zero,
+    bitwise, complement, constant, is_legacy, last, numbers, pair, scalar_number, scalars, set_mask, set, set_scalar, shuffle, splat, zero,
 };
 use crate::x86_64::{Flag, Insn, Reg};
 use FloatFormat::{F32, F64};
@@ -15,121 +15,149 @@ extension! { "sse_float";
     /// Sum of singles.
     [Addps, Vaddps], exact (m, i) { packed(m, i, FloatOp::Add, F32) }
     "addps xmm1,xmm2" = "0f58ca", "addps xmm1,[rdi]" = "0f580f",
-    "vaddps ymm1,ymm2,ymm3" = "c5ec58cb";
+    "vaddps ymm1,ymm2,ymm3" = "c5ec58cb",
+    "vaddps zmm1{k1},zmm2,zmm3" = "62f16c4958cb", "vaddps zmm1{k1}{rz-sae},zmm2,zmm3" = "62f16c7958cb";
     /// Sum of doubles.
     [Addpd, Vaddpd], exact (m, i) { packed(m, i, FloatOp::Add, F64) }
     "addpd xmm1,xmm2" = "660f58ca", "addpd xmm1,[rdi]" = "660f580f",
-    "vaddpd ymm1,ymm2,ymm3" = "c5ed58cb";
+    "vaddpd ymm1,ymm2,ymm3" = "c5ed58cb",
+    "vaddpd zmm1{k1},zmm2,zmm3" = "62f1ed4958cb";
     /// Sum of the lowest singles.
     [Addss, Vaddss], exact (m, i) { single(m, i, FloatOp::Add, F32) }
     "addss xmm1,xmm2" = "f30f58ca", "addss xmm1,[rdi]" = "f30f580f",
-    "vaddss xmm1,xmm2,xmm3" = "c5ea58cb";
+    "vaddss xmm1,xmm2,xmm3" = "c5ea58cb",
+    "vaddss xmm21,xmm22,xmm23" = "62a14e0058ef";
     /// Sum of the lowest doubles.
     [Addsd, Vaddsd], exact (m, i) { single(m, i, FloatOp::Add, F64) }
     "addsd xmm1,xmm2" = "f20f58ca", "addsd xmm1,[rdi]" = "f20f580f",
-    "vaddsd xmm1,xmm2,xmm3" = "c5eb58cb";
+    "vaddsd xmm1,xmm2,xmm3" = "c5eb58cb",
+    "vaddsd xmm21,xmm22,xmm23" = "62a1cf0058ef", "vaddsd xmm1{k1}{z}{ru-sae},xmm2,xmm3" = "62f1efd958cb";
 
     /// Difference of singles.
     [Subps, Vsubps], exact (m, i) { packed(m, i, FloatOp::Sub, F32) }
     "subps xmm1,xmm2" = "0f5cca",
-    "vsubps ymm1,ymm2,ymm3" = "c5ec5ccb";
+    "vsubps ymm1,ymm2,ymm3" = "c5ec5ccb",
+    "vsubps zmm1{k1},zmm2,zmm3" = "62f16c495ccb";
     /// Difference of doubles.
     [Subpd, Vsubpd], exact (m, i) { packed(m, i, FloatOp::Sub, F64) }
     "subpd xmm1,xmm2" = "660f5cca",
-    "vsubpd ymm1,ymm2,ymm3" = "c5ed5ccb";
+    "vsubpd ymm1,ymm2,ymm3" = "c5ed5ccb",
+    "vsubpd zmm1{k1},zmm2,zmm3" = "62f1ed495ccb";
     /// Difference of the lowest singles.
     [Subss, Vsubss], exact (m, i) { single(m, i, FloatOp::Sub, F32) }
     "subss xmm1,xmm2" = "f30f5cca",
-    "vsubss xmm1,xmm2,xmm3" = "c5ea5ccb";
+    "vsubss xmm1,xmm2,xmm3" = "c5ea5ccb",
+    "vsubss xmm21,xmm22,xmm23" = "62a14e005cef";
     /// Difference of the lowest doubles.
     [Subsd, Vsubsd], exact (m, i) { single(m, i, FloatOp::Sub, F64) }
     "subsd xmm1,xmm2" = "f20f5cca", "subsd xmm1,[rdi]" = "f20f5c0f",
-    "vsubsd xmm1,xmm2,xmm3" = "c5eb5ccb";
+    "vsubsd xmm1,xmm2,xmm3" = "c5eb5ccb",
+    "vsubsd xmm21,xmm22,xmm23" = "62a1cf005cef";
 
     /// Product of singles.
     [Mulps, Vmulps], exact (m, i) { packed(m, i, FloatOp::Mul, F32) }
     "mulps xmm1,xmm2" = "0f59ca",
-    "vmulps ymm1,ymm2,ymm3" = "c5ec59cb";
+    "vmulps ymm1,ymm2,ymm3" = "c5ec59cb",
+    "vmulps zmm1{k1},zmm2,zmm3" = "62f16c4959cb";
     /// Product of doubles.
     [Mulpd, Vmulpd], exact (m, i) { packed(m, i, FloatOp::Mul, F64) }
     "mulpd xmm1,xmm2" = "660f59ca",
-    "vmulpd ymm1,ymm2,ymm3" = "c5ed59cb";
+    "vmulpd ymm1,ymm2,ymm3" = "c5ed59cb",
+    "vmulpd zmm1{k1},zmm2,zmm3" = "62f1ed4959cb", "vmulpd zmm1{rne-sae},zmm2,zmm3" = "62f1ed1859cb";
     /// Product of the lowest singles.
     [Mulss, Vmulss], exact (m, i) { single(m, i, FloatOp::Mul, F32) }
     "mulss xmm1,xmm2" = "f30f59ca",
-    "vmulss xmm1,xmm2,xmm3" = "c5ea59cb";
+    "vmulss xmm1,xmm2,xmm3" = "c5ea59cb",
+    "vmulss xmm21,xmm22,xmm23" = "62a14e0059ef";
     /// Product of the lowest doubles.
     [Mulsd, Vmulsd], exact (m, i) { single(m, i, FloatOp::Mul, F64) }
     "mulsd xmm1,xmm2" = "f20f59ca",
-    "vmulsd xmm1,xmm2,xmm3" = "c5eb59cb";
+    "vmulsd xmm1,xmm2,xmm3" = "c5eb59cb",
+    "vmulsd xmm21,xmm22,xmm23" = "62a1cf0059ef";
 
     /// Quotient of singles.
     [Divps, Vdivps], exact (m, i) { packed(m, i, FloatOp::Div, F32) }
     "divps xmm1,xmm2" = "0f5eca",
-    "vdivps ymm1,ymm2,ymm3" = "c5ec5ecb";
+    "vdivps ymm1,ymm2,ymm3" = "c5ec5ecb",
+    "vdivps zmm1{k1},zmm2,zmm3" = "62f16c495ecb", "vdivps zmm1{rd-sae},zmm2,zmm3" = "62f16c385ecb";
     /// Quotient of doubles.
     [Divpd, Vdivpd], exact (m, i) { packed(m, i, FloatOp::Div, F64) }
     "divpd xmm1,xmm2" = "660f5eca",
-    "vdivpd ymm1,ymm2,ymm3" = "c5ed5ecb";
+    "vdivpd ymm1,ymm2,ymm3" = "c5ed5ecb",
+    "vdivpd zmm1{k1},zmm2,zmm3" = "62f1ed495ecb";
     /// Quotient of the lowest singles.
     [Divss, Vdivss], exact (m, i) { single(m, i, FloatOp::Div, F32) }
     "divss xmm1,xmm2" = "f30f5eca",
-    "vdivss xmm1,xmm2,xmm3" = "c5ea5ecb";
+    "vdivss xmm1,xmm2,xmm3" = "c5ea5ecb",
+    "vdivss xmm21,xmm22,xmm23" = "62a14e005eef";
     /// Quotient of the lowest doubles.
     [Divsd, Vdivsd], exact (m, i) { single(m, i, FloatOp::Div, F64) }
     "divsd xmm1,xmm2" = "f20f5eca",
-    "vdivsd xmm1,xmm2,xmm3" = "c5eb5ecb";
+    "vdivsd xmm1,xmm2,xmm3" = "c5eb5ecb",
+    "vdivsd xmm21,xmm22,xmm23" = "62a1cf005eef";
 
     /// Minimum of singles.
     [Minps, Vminps], exact (m, i) { packed(m, i, FloatOp::MinX86, F32) }
     "minps xmm1,xmm2" = "0f5dca",
-    "vminps ymm1,ymm2,ymm3" = "c5ec5dcb";
+    "vminps ymm1,ymm2,ymm3" = "c5ec5dcb",
+    "vminps zmm1{k1},zmm2,zmm3" = "62f16c495dcb";
     /// Minimum of doubles.
     [Minpd, Vminpd], exact (m, i) { packed(m, i, FloatOp::MinX86, F64) }
     "minpd xmm1,xmm2" = "660f5dca",
-    "vminpd ymm1,ymm2,ymm3" = "c5ed5dcb";
+    "vminpd ymm1,ymm2,ymm3" = "c5ed5dcb",
+    "vminpd zmm1{k1},zmm2,zmm3" = "62f1ed495dcb";
     /// Minimum of the lowest singles.
     [Minss, Vminss], exact (m, i) { single(m, i, FloatOp::MinX86, F32) }
     "minss xmm1,xmm2" = "f30f5dca",
-    "vminss xmm1,xmm2,xmm3" = "c5ea5dcb";
+    "vminss xmm1,xmm2,xmm3" = "c5ea5dcb",
+    "vminss xmm21,xmm22,xmm23" = "62a14e005def";
     /// Minimum of the lowest doubles.
     [Minsd, Vminsd], exact (m, i) { single(m, i, FloatOp::MinX86, F64) }
     "minsd xmm1,xmm2" = "f20f5dca",
-    "vminsd xmm1,xmm2,xmm3" = "c5eb5dcb";
+    "vminsd xmm1,xmm2,xmm3" = "c5eb5dcb",
+    "vminsd xmm21,xmm22,xmm23" = "62a1cf005def";
 
     /// Maximum of singles.
     [Maxps, Vmaxps], exact (m, i) { packed(m, i, FloatOp::MaxX86, F32) }
     "maxps xmm1,xmm2" = "0f5fca",
-    "vmaxps ymm1,ymm2,ymm3" = "c5ec5fcb";
+    "vmaxps ymm1,ymm2,ymm3" = "c5ec5fcb",
+    "vmaxps zmm1{k1},zmm2,zmm3" = "62f16c495fcb", "vmaxps zmm1{k1}{sae},zmm2,zmm3" = "62f16c195fcb";
     /// Maximum of doubles.
     [Maxpd, Vmaxpd], exact (m, i) { packed(m, i, FloatOp::MaxX86, F64) }
     "maxpd xmm1,xmm2" = "660f5fca",
-    "vmaxpd ymm1,ymm2,ymm3" = "c5ed5fcb";
+    "vmaxpd ymm1,ymm2,ymm3" = "c5ed5fcb",
+    "vmaxpd zmm1{k1},zmm2,zmm3" = "62f1ed495fcb";
     /// Maximum of the lowest singles.
     [Maxss, Vmaxss], exact (m, i) { single(m, i, FloatOp::MaxX86, F32) }
     "maxss xmm1,xmm2" = "f30f5fca",
-    "vmaxss xmm1,xmm2,xmm3" = "c5ea5fcb";
+    "vmaxss xmm1,xmm2,xmm3" = "c5ea5fcb",
+    "vmaxss xmm21,xmm22,xmm23" = "62a14e005fef";
     /// Maximum of the lowest doubles.
     [Maxsd, Vmaxsd], exact (m, i) { single(m, i, FloatOp::MaxX86, F64) }
     "maxsd xmm1,xmm2" = "f20f5fca",
-    "vmaxsd xmm1,xmm2,xmm3" = "c5eb5fcb";
+    "vmaxsd xmm1,xmm2,xmm3" = "c5eb5fcb",
+    "vmaxsd xmm21,xmm22,xmm23" = "62a1cf005fef";
 
     /// Square roots of singles.
     [Sqrtps, Vsqrtps], exact (m, i) { packed_sqrt(m, i, F32) }
     "sqrtps xmm1,xmm2" = "0f51ca", "sqrtps xmm1,[rdi]" = "0f510f",
-    "vsqrtps ymm1,ymm2" = "c5fc51ca";
+    "vsqrtps ymm1,ymm2" = "c5fc51ca",
+    "vsqrtps zmm1{k1},zmm2" = "62f17c4951ca";
     /// Square roots of doubles.
     [Sqrtpd, Vsqrtpd], exact (m, i) { packed_sqrt(m, i, F64) }
     "sqrtpd xmm1,xmm2" = "660f51ca",
-    "vsqrtpd ymm1,ymm2" = "c5fd51ca";
+    "vsqrtpd ymm1,ymm2" = "c5fd51ca",
+    "vsqrtpd zmm1{k1},zmm2" = "62f1fd4951ca", "vsqrtpd zmm1{k1}{ru-sae},zmm2" = "62f1fd5951ca";
     /// Square root of the lowest single.
     [Sqrtss, Vsqrtss], exact (m, i) { single_sqrt(m, i, F32) }
     "sqrtss xmm1,xmm2" = "f30f51ca",
-    "vsqrtss xmm1,xmm2,xmm3" = "c5ea51cb";
+    "vsqrtss xmm1,xmm2,xmm3" = "c5ea51cb",
+    "vsqrtss xmm21,xmm22,xmm23" = "62a14e0051ef";
     /// Square root of the lowest double.
     [Sqrtsd, Vsqrtsd], exact (m, i) { single_sqrt(m, i, F64) }
     "sqrtsd xmm1,xmm2" = "f20f51ca", "sqrtsd xmm1,[rdi]" = "f20f510f",
-    "vsqrtsd xmm1,xmm2,xmm3" = "c5eb51cb";
+    "vsqrtsd xmm1,xmm2,xmm3" = "c5eb51cb",
+    "vsqrtsd xmm21,xmm22,xmm23" = "62a1cf0051ef";
 
     /// Differences of even, sums of odd singles.
     [Addsubps, Vaddsubps], exact (m, i) { sub_and_add(m, i, F32) }
@@ -170,45 +198,49 @@ extension! { "sse_float";
     /// Mask of a comparison of the lowest singles.
     [Cmpss, Vcmpss], exact (m, i) { single_compare(m, i, F32) }
     "cmpeqss xmm1,xmm2" = "f30fc2ca00", "cmpltss xmm1,xmm2" = "f30fc2ca01", "cmpnltss xmm1,[rdi]" = "f30fc20f05", "cmpordss xmm1,xmm2" = "f30fc2ca07",
-    "vcmpeqss xmm1,xmm2,xmm3" = "c5eac2cb00";
+    "vcmpeqss xmm1,xmm2,xmm3" = "c5eac2cb00", "vcmpltss k2{k1},xmm2,xmm3" = "62f16e09c2d301";
     /// Mask of a comparison of the lowest doubles.
     [Cmpsd, Vcmpsd] if !i.is_string_instruction(), exact (m, i) { single_compare(m, i, F64) }
     "cmplesd xmm1,xmm2" = "f20fc2ca02", "cmpunordsd xmm1,xmm2" = "f20fc2ca03", "cmpneqsd xmm1,xmm2" = "f20fc2ca04", "cmpnlesd xmm1,xmm2" = "f20fc2ca06",
-    "vcmplesd xmm1,xmm2,xmm3" = "c5ebc2cb02";
+    "vcmplesd xmm1,xmm2,xmm3" = "c5ebc2cb02", "vcmpnltsd k2{k1},xmm2,xmm3" = "62f1ef09c2d305";
 
     /// Compare the lowest singles into flags; quiet NaNs are invalid.
     [Comiss, Vcomiss], exact (m, i) { compare_flags(m, i, F32, true) }
     "comiss xmm1,xmm2" = "0f2fca", "comiss xmm1,[rdi]" = "0f2f0f",
-    "vcomiss xmm1,xmm2" = "c5f82fca";
+    "vcomiss xmm1,xmm2" = "c5f82fca",
+    "vcomiss xmm21,xmm22" = "62a17c082fee";
     /// Compare the lowest doubles into flags; quiet NaNs are invalid.
     [Comisd, Vcomisd], exact (m, i) { compare_flags(m, i, F64, true) }
     "comisd xmm1,xmm2" = "660f2fca", "comisd xmm1,[rdi]" = "660f2f0f",
-    "vcomisd xmm1,xmm2" = "c5f92fca";
+    "vcomisd xmm1,xmm2" = "c5f92fca",
+    "vcomisd xmm21,xmm22" = "62a1fd082fee";
     /// Compare the lowest singles into flags.
     [Ucomiss, Vucomiss], exact (m, i) { compare_flags(m, i, F32, false) }
     "ucomiss xmm1,xmm2" = "0f2eca",
-    "vucomiss xmm1,xmm2" = "c5f82eca";
+    "vucomiss xmm1,xmm2" = "c5f82eca",
+    "vucomiss xmm21,xmm22" = "62a17c082eee";
     /// Compare the lowest doubles into flags.
     [Ucomisd, Vucomisd], exact (m, i) { compare_flags(m, i, F64, false) }
     "ucomisd xmm1,xmm2" = "660f2eca",
-    "vucomisd xmm1,xmm2" = "c5f92eca";
+    "vucomisd xmm1,xmm2" = "c5f92eca",
+    "vucomisd xmm21,xmm22" = "62a1fd082eee";
 
     /// Round singles to integral values.
-    [Roundps, Vroundps], exact (m, i) { packed_round(m, i, F32) }
+    [Roundps, Vroundps, Vrndscaleps], exact (m, i) { packed_round(m, i, F32) }
     "roundps xmm1,xmm2,0" = "660f3a08ca00", "roundps xmm1,xmm2,4" = "660f3a08ca04", "roundps xmm1,[rdi],9" = "660f3a080f09", "roundps xmm1,xmm2,0xb" = "660f3a08ca0b",
-    "vroundps ymm1,ymm2,0" = "c4e37d08ca00";
+    "vroundps ymm1,ymm2,0" = "c4e37d08ca00", "vrndscaleps zmm1{k1}{sae},zmm2,9" = "62f37d1908ca09", "vrndscaleps xmm1,xmm2,4" = "62f37d0808ca04";
     /// Round doubles to integral values.
-    [Roundpd, Vroundpd], exact (m, i) { packed_round(m, i, F64) }
+    [Roundpd, Vroundpd, Vrndscalepd], exact (m, i) { packed_round(m, i, F64) }
     "roundpd xmm1,xmm2,1" = "660f3a09ca01", "roundpd xmm1,xmm2,0xc" = "660f3a09ca0c",
-    "vroundpd ymm1,ymm2,1" = "c4e37d09ca01";
+    "vroundpd ymm1,ymm2,1" = "c4e37d09ca01", "vrndscalepd zmm1{k1},zmm2,1" = "62f3fd4909ca01";
     /// Round the lowest single to an integral value.
-    [Roundss, Vroundss], exact (m, i) { single_round(m, i, F32) }
+    [Roundss, Vroundss, Vrndscaless], exact (m, i) { single_round(m, i, F32) }
     "roundss xmm1,xmm2,2" = "660f3a0aca02", "roundss xmm1,[rdi],4" = "660f3a0a0f04",
-    "vroundss xmm1,xmm2,xmm3,2" = "c4e3690acb02";
+    "vroundss xmm1,xmm2,xmm3,2" = "c4e3690acb02", "vrndscaless xmm1{k1},xmm2,xmm3,2" = "62f36d090acb02";
     /// Round the lowest double to an integral value.
-    [Roundsd, Vroundsd], exact (m, i) { single_round(m, i, F64) }
+    [Roundsd, Vroundsd, Vrndscalesd], exact (m, i) { single_round(m, i, F64) }
     "roundsd xmm1,xmm2,3" = "660f3a0bca03", "roundsd xmm1,xmm2,0xa" = "660f3a0bca0a",
-    "vroundsd xmm1,xmm2,xmm3,3" = "c4e3690bcb03";
+    "vroundsd xmm1,xmm2,xmm3,3" = "c4e3690bcb03", "vrndscalesd xmm1{sae},xmm2,xmm3,8" = "62f3ed180bcb08";
 
     /// Dot product of chosen singles, to chosen lanes.
     [Dpps, Vdpps], exact (m, i) { dot_product(m, i, F32) }
@@ -221,25 +253,25 @@ extension! { "sse_float";
 }
 
 fn packed<M: X86>(m: &mut M, i: &Insn, op: FloatOp, format: FloatFormat) {
-    let (a, b) = pair(m, i);
+    let (b, a) = (numbers(m, i, last(i), format), numbers(m, i, last(i) - 1, format));
     let result = m.float_lanes(op, format, NAN, a, b);
     set(m, i, result);
 }
 
 fn single<M: X86>(m: &mut M, i: &Insn, op: FloatOp, format: FloatFormat) {
-    let (a, b) = scalars(m, i, format.width());
+    let (a, b) = scalars(m, i, format);
     let result = m.float(op, format, NAN, a, b);
     set_scalar(m, i, result);
 }
 
 fn packed_sqrt<M: X86>(m: &mut M, i: &Insn, format: FloatFormat) {
-    let a = right(m, i);
+    let a = numbers(m, i, last(i), format);
     let root = m.float_sqrt_lanes(format, NAN, a);
     set(m, i, root);
 }
 
 fn single_sqrt<M: X86>(m: &mut M, i: &Insn, format: FloatFormat) {
-    let a = scalar(m, i, last(i), format.width());
+    let a = scalar_number(m, i, last(i), format);
     let root = m.float_sqrt(format, NAN, a);
     set_scalar(m, i, root);
 }
@@ -324,7 +356,7 @@ impl Predicate {
 }
 
 fn packed_compare<M: X86>(m: &mut M, i: &Insn, format: FloatFormat) {
-    let (mut a, mut b) = pair(m, i);
+    let (mut a, mut b) = (numbers(m, i, last(i) - 1, format), numbers(m, i, last(i), format));
     let predicate = Predicate::new(i);
     if predicate.swapped {
         (a, b) = (b, a);
@@ -344,7 +376,7 @@ fn packed_compare<M: X86>(m: &mut M, i: &Insn, format: FloatFormat) {
 }
 
 fn single_compare<M: X86>(m: &mut M, i: &Insn, format: FloatFormat) {
-    let (mut a, mut b) = scalars(m, i, format.width());
+    let (mut a, mut b) = scalars(m, i, format);
     let predicate = Predicate::new(i);
     if predicate.swapped {
         (a, b) = (b, a);
@@ -360,6 +392,10 @@ fn single_compare<M: X86>(m: &mut M, i: &Insn, format: FloatFormat) {
     if predicate.inverted {
         holds = m.not(holds);
     }
+    if i.op0_register().is_k() {
+        let holds = m.bool_to_int(holds, Width::W64);
+        return set_mask(m, i, holds);
+    }
     let (ones, zero) = (m.int(format.width(), u64::MAX), m.int(format.width(), 0));
     let mask = m.select(holds, ones, zero);
     set_scalar(m, i, mask);
@@ -367,7 +403,7 @@ fn single_compare<M: X86>(m: &mut M, i: &Insn, format: FloatFormat) {
 
 /// COMIS, UCOMIS: ZF, PF, CF as x87's FCOMI has them; OF, SF, AF cleared.
 fn compare_flags<M: X86>(m: &mut M, i: &Insn, format: FloatFormat, signalling: bool) {
-    let (a, b) = scalars(m, i, format.width());
+    let (a, b) = scalars(m, i, format);
     let unordered = m.float_cmp(FloatCmp::Unordered, format, signalling, a, b);
     let equal = m.float_cmp(FloatCmp::Eq, format, signalling, a, b);
     let less = m.float_cmp(FloatCmp::Lt, format, signalling, a, b);
@@ -393,14 +429,14 @@ fn rounding(immediate: u8) -> (Rounding, bool) {
 }
 
 fn packed_round<M: X86>(m: &mut M, i: &Insn, format: FloatFormat) {
-    let a = right(m, i);
+    let a = numbers(m, i, last(i), format);
     let (mode, inexact) = rounding(i.immediate8());
     let result = m.float_round_lanes(format, mode, NAN, inexact, a);
     set(m, i, result);
 }
 
 fn single_round<M: X86>(m: &mut M, i: &Insn, format: FloatFormat) {
-    let a = scalar(m, i, last(i), format.width());
+    let a = scalar_number(m, i, last(i), format);
     let (mode, inexact) = rounding(i.immediate8());
     let result = m.float_round(format, mode, NAN, inexact, a);
     set_scalar(m, i, result);

@@ -33,6 +33,10 @@ extension! { "system";
     [Ud1, Ud2], exact (m, _i) { raise(m, Trap::Undefined); }
     "ud2" = "0f0b", "ud1 eax,ecx" = "0fb9c1";
 
+    /// Shadow stacks, protection keys and transactions, which CPUID does not offer: #UD.
+    [Incsspd, Incsspq, Rdpkru, Wrpkru, Xtest, Xabort, Xend], exact (m, _i) { raise(m, Trap::Undefined); }
+    "incsspd eax" = "f30faee8", "incsspq rax" = "f3480faee8", "rdpkru" = "0f01ee", "wrpkru" = "0f01ef", "xtest" = "0f01d6", "xabort 1" = "c6f801", "xend" = "0f01d5";
+
     /// Breakpoint: #BP.
     [Int3], exact (m, _i) { raise(m, Trap::Breakpoint); }
     "int3" = "cc";

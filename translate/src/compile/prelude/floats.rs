@@ -13,6 +13,8 @@ pub(super) fn define<'c>(op: &Operation<'_, 'c>, words: &[&str]) -> Option<Basic
             Some(exact_nans(op, &op.arguments, plain(op, name)))
         }
         [name @ ("fma" | "fms" | "fnma" | "fnms"), _] => Some(fused(op, name)),
+        ["begin_quiet", rounding] => Some(begin_quiet(op, rounding)),
+        ["end_quiet"] => Some(end_quiet(op)),
         ["from_half", _] => Some(from_half(op)),
         ["to_half", _, rounding] => Some(in_direction(op, rounding, to_half)),
         ["min_x86", _] => Some(choose(op, op.arguments[0], op.arguments[1])),
@@ -86,6 +88,37 @@ fn to_half<'c>(op: &Operation<'_, 'c>) -> BasicValueEnum<'c> {
     built(op.ir.builder.build_bit_cast(half, op.result_type(), ""))
 }
 
+/// The bits of FPCR that are a rounding mode.
+const MODE_BITS: u64 = 3 << 22;
+
+fn get<'c>(op: &Operation<'_, 'c>, register: &str) -> IntValue<'c> {
+    let name = format!("llvm.aarch64.get.{register}");
+    Ir::result(op.ir.intrinsic(&name, &[], &[])).into_int_value()
+}
+
+/// Set the rounding mode of an arm64 host, where one is named; FPCR and, above it, FPSR as they were.
+fn begin_quiet<'c>(op: &Operation<'_, 'c>, rounding: &str) -> BasicValueEnum<'c> {
+    let builder = &op.ir.builder;
+    let (control, status) = (get(op, "fpcr"), get(op, "fpsr"));
+    if let Some(mode) = ["nearest", "up", "down", "zero"].iter().position(|name| *name == rounding) {
+        let rest = built(builder.build_and(control, op.ir.i64(!MODE_BITS), ""));
+        let chosen = built(builder.build_or(rest, op.ir.i64((mode as u64) << 22), ""));
+        op.ir.intrinsic("llvm.aarch64.set.fpcr", &[], &[chosen.into()]);
+    }
+    let high = built(builder.build_left_shift(status, op.ir.i64(32), ""));
+    built(builder.build_or(control, high, "")).into()
+}
+
+fn end_quiet<'c>(op: &Operation<'_, 'c>) -> BasicValueEnum<'c> {
+    let builder = &op.ir.builder;
+    let both = op.arguments[0].into_int_value();
+    let control = built(builder.build_and(both, op.ir.i64(0xffff_ffff), ""));
+    let status = built(builder.build_right_shift(both, op.ir.i64(32), false, ""));
+    op.ir.intrinsic("llvm.aarch64.set.fpcr", &[], &[control.into()]);
+    op.ir.intrinsic("llvm.aarch64.set.fpsr", &[], &[status.into()]);
+    op.ir.i64(0).into()
+}
+
 /// `operation` while the host rounds as `rounding` says; exceptions are raised as ever.
 fn in_direction<'c>(
     op: &Operation<'_, 'c>,
@@ -95,9 +128,8 @@ fn in_direction<'c>(
     let Some(mode) = ["nearest", "up", "down", "zero"].iter().position(|name| *name == rounding) else {
         return operation(op);
     };
-    const MODE_BITS: u64 = 3 << 22;
     let builder = &op.ir.builder;
-    let before = Ir::result(op.ir.intrinsic("llvm.aarch64.get.fpcr", &[], &[])).into_int_value();
+    let before = get(op, "fpcr");
     let rest = built(builder.build_and(before, op.ir.i64(!MODE_BITS), ""));
     let chosen = built(builder.build_or(rest, op.ir.i64((mode as u64) << 22), ""));
     op.ir.intrinsic("llvm.aarch64.set.fpcr", &[], &[chosen.into()]);

@@ -28,8 +28,42 @@ pub(super) fn from_half<'c>(op: &Operation<'_, 'c>) -> Option<BasicValueEnum<'c>
 }
 
 pub(super) fn to_half<'c>(op: &Operation<'_, 'c>, rounding: &str) -> Option<BasicValueEnum<'c>> {
-    let mode = ["nearest", "down", "up", "zero"].iter().position(|name| *name == rounding);
-    by_lanes(op, coprocessor::TO_HALF, 1, mode.map(|mode| mode as u64))
+    by_lanes(op, coprocessor::TO_HALF, 1, mode(rounding))
+}
+
+/// Set the rounding mode, where one is named; MXCSR as it was.
+pub(super) fn begin_quiet<'c>(op: &Operation<'_, 'c>, rounding: &str) -> BasicValueEnum<'c> {
+    let control = slot(op);
+    op.ir.intrinsic("llvm.x86.sse.stmxcsr", &[], &[control.into()]);
+    let word = op.ir.context.i32_type();
+    let before = op.ir.load(Memory::State, word, control).into_int_value();
+    if let Some(mode) = mode(rounding) {
+        op.ir.store(Memory::State, control, with_mode(op, before, mode));
+        op.ir.intrinsic("llvm.x86.sse.ldmxcsr", &[], &[control.into()]);
+    }
+    built(op.ir.builder.build_int_z_extend(before, op.ir.context.i64_type(), "")).into()
+}
+
+/// Put MXCSR back, its exception flags with it.
+pub(super) fn end_quiet<'c>(op: &Operation<'_, 'c>) -> BasicValueEnum<'c> {
+    let control = slot(op);
+    let before = op.arguments[0].into_int_value();
+    let before = built(op.ir.builder.build_int_truncate(before, op.ir.context.i32_type(), ""));
+    op.ir.store(Memory::State, control, before);
+    op.ir.intrinsic("llvm.x86.sse.ldmxcsr", &[], &[control.into()]);
+    op.ir.i64(0).into()
+}
+
+/// MXCSR's number of a rounding mode, unless it is the current one.
+fn mode(rounding: &str) -> Option<u64> {
+    ["nearest", "down", "up", "zero"].iter().position(|name| *name == rounding).map(|mode| mode as u64)
+}
+
+fn with_mode<'c>(op: &Operation<'_, 'c>, mxcsr: IntValue<'c>, mode: u64) -> IntValue<'c> {
+    let word = op.ir.context.i32_type();
+    let rest = word.const_int(u64::from(!(3_u32 << ROUNDING)), false);
+    let rest = built(op.ir.builder.build_and(mxcsr, rest, ""));
+    built(op.ir.builder.build_or(rest, word.const_int(mode << ROUNDING, false), ""))
 }
 
 fn lane_kind(kind: BasicTypeEnum<'_>) -> BasicTypeEnum<'_> {
@@ -51,14 +85,7 @@ fn by_lanes<'c>(
     op.ir.intrinsic("llvm.x86.sse.stmxcsr", &[], &[control.into()]);
     let word = op.ir.context.i32_type();
     let mxcsr = op.ir.load(Memory::State, word, control).into_int_value();
-    let used = match rounding {
-        None => mxcsr,
-        Some(mode) => {
-            let rest = word.const_int(!(3 << ROUNDING), false);
-            let rest = built(op.ir.builder.build_and(mxcsr, rest, ""));
-            built(op.ir.builder.build_or(rest, word.const_int(mode << ROUNDING, false), ""))
-        }
-    };
+    let used = rounding.map_or(mxcsr, |mode| with_mode(op, mxcsr, mode));
     let lanes = match op.result_type() {
         BasicTypeEnum::VectorType(v) => v.get_size(),
         _ => 0,

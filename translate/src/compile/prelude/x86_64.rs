@@ -21,6 +21,8 @@ pub(super) fn define<'c>(op: &Operation<'_, 'c>, words: &[&str]) -> Option<Basic
         ["narrow", from, to] => narrow(op, from, to),
         ["shl", kind] => shift_left(op, kind),
         ["float", name @ ("fma" | "fms" | "fnma" | "fnms"), _] => fused::multiply_add(op, name),
+        ["float", "begin_quiet", rounding] => Some(fused::begin_quiet(op, rounding)),
+        ["float", "end_quiet"] => Some(fused::end_quiet(op)),
         ["float", "from_half", _] => fused::from_half(op),
         ["float", "to_half", _, rounding] => fused::to_half(op, rounding),
         ["lookup", "v16i8"] => Some(call(op, "llvm.x86.ssse3.pshuf.b.128", &op.arguments)),

@@ -1,0 +1,57 @@
+//! Which instructions of VEX are covered in their EVEX encodings too, and what only EVEX says.
+
+use crate::machine::Rounding;
+use crate::x86_64::Insn;
+use iced_x86::{Mnemonic as N, RoundingControl};
+
+/// Whether the EVEX encoding is covered, where there is a block for the mnemonic.
+pub(super) fn is_covered(i: &Insn) -> bool {
+    !matches!(
+        i.mnemonic(),
+        // Half precision and gathers have VEX's forms only; roundings that scale are missing.
+        N::Vcvtph2ps
+            | N::Vcvtps2ph
+            | N::Vpgatherdd
+            | N::Vpgatherdq
+            | N::Vpgatherqd
+            | N::Vpgatherqq
+            | N::Vgatherdps
+            | N::Vgatherdpd
+            | N::Vgatherqps
+            | N::Vgatherqpd
+    ) && !scales(i)
+        && !converts_with_rounding(i)
+}
+
+/// Conversions to integers with a rounding of their own: hosts' instructions for that are seen by LLVM as pure.
+fn converts_with_rounding(i: &Insn) -> bool {
+    let converts = matches!(
+        i.mnemonic(),
+        N::Vcvtss2si
+            | N::Vcvtsd2si
+            | N::Vcvttss2si
+            | N::Vcvttsd2si
+            | N::Vcvtps2dq
+            | N::Vcvtpd2dq
+            | N::Vcvttps2dq
+            | N::Vcvttpd2dq
+    );
+    converts && embedded(i).is_some()
+}
+
+/// VRNDSCALE to something else than integers.
+fn scales(i: &Insn) -> bool {
+    let rounds = matches!(i.mnemonic(), N::Vrndscaleps | N::Vrndscalepd | N::Vrndscaless | N::Vrndscalesd);
+    rounds && i.immediate8() >> 4 != 0
+}
+
+/// The rounding that the encoding brings along, and with it that no exception is noted.
+pub(super) fn embedded(i: &Insn) -> Option<Rounding> {
+    match i.rounding_control() {
+        RoundingControl::None => i.suppress_all_exceptions().then_some(Rounding::Current),
+        RoundingControl::RoundToNearest => Some(Rounding::NearestEven),
+        RoundingControl::RoundDown => Some(Rounding::Down),
+        RoundingControl::RoundUp => Some(Rounding::Up),
+        RoundingControl::RoundTowardZero => Some(Rounding::Zero),
+    }
+}
