@@ -70,6 +70,7 @@ fn is_fit(i: &Insn) -> bool {
         && !apart
         && !any_count
         && !approximate::chooses_nans(i.mnemonic())
+        && !approximate::is_fused(i.mnemonic())
 }
 
 #[derive(Default)]

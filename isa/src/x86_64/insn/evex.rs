@@ -20,12 +20,19 @@ pub(super) fn is_covered(i: &Insn) -> bool {
             | N::Vgatherqps
             | N::Vgatherqpd
     ) && !scales(i)
-        && !converts_with_rounding(i)
+        && !(embedded(i).is_some() && is_pure_to_hosts(i))
 }
 
-/// Conversions to integers with a rounding of their own: hosts' instructions for that are seen by LLVM as pure.
-fn converts_with_rounding(i: &Insn) -> bool {
-    let converts = matches!(
+/// VRNDSCALE to something else than integers.
+fn scales(i: &Insn) -> bool {
+    let rounds = matches!(i.mnemonic(), N::Vrndscaleps | N::Vrndscalepd | N::Vrndscaless | N::Vrndscalesd);
+    rounds && i.immediate8() >> 4 != 0
+}
+
+/// What LLVM takes an x86-64 host's own instructions for: it may move them to where another rounding is in force, or
+/// exceptions are noted.
+fn is_pure_to_hosts(i: &Insn) -> bool {
+    matches!(
         i.mnemonic(),
         N::Vcvtss2si
             | N::Vcvtsd2si
@@ -35,14 +42,19 @@ fn converts_with_rounding(i: &Insn) -> bool {
             | N::Vcvtpd2dq
             | N::Vcvttps2dq
             | N::Vcvttpd2dq
-    );
-    converts && embedded(i).is_some()
-}
-
-/// VRNDSCALE to something else than integers.
-fn scales(i: &Insn) -> bool {
-    let rounds = matches!(i.mnemonic(), N::Vrndscaleps | N::Vrndscalepd | N::Vrndscaless | N::Vrndscalesd);
-    rounds && i.immediate8() >> 4 != 0
+            | N::Vminps
+            | N::Vminpd
+            | N::Vminss
+            | N::Vminsd
+            | N::Vmaxps
+            | N::Vmaxpd
+            | N::Vmaxss
+            | N::Vmaxsd
+            | N::Vrndscaleps
+            | N::Vrndscalepd
+            | N::Vrndscaless
+            | N::Vrndscalesd
+    )
 }
 
 /// The rounding that the encoding brings along, and with it that no exception is noted.

@@ -121,7 +121,7 @@ extension! { "sse_float";
     [Maxps, Vmaxps], exact (m, i) { packed(m, i, FloatOp::MaxX86, F32) }
     "maxps xmm1,xmm2" = "0f5fca",
     "vmaxps ymm1,ymm2,ymm3" = "c5ec5fcb",
-    "vmaxps zmm1{k1},zmm2,zmm3" = "62f16c495fcb", "vmaxps zmm1{k1}{sae},zmm2,zmm3" = "62f16c195fcb";
+    "vmaxps zmm1{k1},zmm2,zmm3" = "62f16c495fcb";
     /// Maximum of doubles.
     [Maxpd, Vmaxpd], exact (m, i) { packed(m, i, FloatOp::MaxX86, F64) }
     "maxpd xmm1,xmm2" = "660f5fca",
@@ -228,7 +228,7 @@ extension! { "sse_float";
     /// Round singles to integral values.
     [Roundps, Vroundps, Vrndscaleps], exact (m, i) { packed_round(m, i, F32) }
     "roundps xmm1,xmm2,0" = "660f3a08ca00", "roundps xmm1,xmm2,4" = "660f3a08ca04", "roundps xmm1,[rdi],9" = "660f3a080f09", "roundps xmm1,xmm2,0xb" = "660f3a08ca0b",
-    "vroundps ymm1,ymm2,0" = "c4e37d08ca00", "vrndscaleps zmm1{k1}{sae},zmm2,9" = "62f37d1908ca09", "vrndscaleps xmm1,xmm2,4" = "62f37d0808ca04";
+    "vroundps ymm1,ymm2,0" = "c4e37d08ca00", "vrndscaleps xmm1,xmm2,4" = "62f37d0808ca04";
     /// Round doubles to integral values.
     [Roundpd, Vroundpd, Vrndscalepd], exact (m, i) { packed_round(m, i, F64) }
     "roundpd xmm1,xmm2,1" = "660f3a09ca01", "roundpd xmm1,xmm2,0xc" = "660f3a09ca0c",
@@ -240,7 +240,7 @@ extension! { "sse_float";
     /// Round the lowest double to an integral value.
     [Roundsd, Vroundsd, Vrndscalesd], exact (m, i) { single_round(m, i, F64) }
     "roundsd xmm1,xmm2,3" = "660f3a0bca03", "roundsd xmm1,xmm2,0xa" = "660f3a0bca0a",
-    "vroundsd xmm1,xmm2,xmm3,3" = "c4e3690bcb03", "vrndscalesd xmm1{sae},xmm2,xmm3,8" = "62f3ed180bcb08";
+    "vroundsd xmm1,xmm2,xmm3,3" = "c4e3690bcb03", "vrndscalesd xmm1{k1},xmm2,xmm3,8" = "62f3ed090bcb08";
 
     /// Dot product of chosen singles, to chosen lanes.
     [Dpps, Vdpps], exact (m, i) { dot_product(m, i, F32) }
