@@ -3,11 +3,13 @@
 use crate::error::{NodeError, Result};
 use crate::progress::{Progress, ProgressReport};
 use crate::protocol::{
-    Channel, CheckpointReport, Digest, Frame, Hello, NodeInfo, OutputChunk, Peer, Received, Reply, Request,
-    RestoreReport, Translation, UnitRequest, UnitStatus, VERSION, Welcome,
+    Channel, CheckpointReport, Digest, Frame, Hello, MappedFile, NodeInfo, OutputChunk, Peer, ProcessId,
+    ProcessLook, Received, Reply, Request, RestoreReport, Translation, UnitRequest, UnitStatus, VERSION,
+    Welcome,
 };
 use crate::record::{UnitId, UnitRecord, UnitSpec};
 use crate::tree::{self, Writers};
+use crate::unit::supply::Image;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::File;
@@ -221,5 +223,33 @@ impl Tunnel {
     /// Let the copy go on.
     pub fn go(&mut self) -> Result<UnitRecord> {
         self.ask(&UnitRequest::Go, &mut |_| ())
+    }
+
+    /// What the unit's translated processes have wanted since this was asked last; `None` once the unit has ended.
+    pub fn look(&mut self) -> Result<Option<Vec<ProcessLook>>> {
+        self.ask(&UnitRequest::Look, &mut |_| ())
+    }
+
+    /// Guest memory.
+    pub fn read_memory(&mut self, process: ProcessId, start: u64, end: u64) -> Result<Vec<u8>> {
+        self.ask_for_body(&UnitRequest::ReadMemory { process, start, end })
+    }
+
+    /// A file that a process has mapped.
+    pub fn read_mapped(&mut self, process: ProcessId, file: &MappedFile) -> Result<Vec<u8>> {
+        self.ask_for_body(&UnitRequest::ReadMapped { process, file: file.clone() })
+    }
+
+    /// Supply a process with an object. False if there was no room for it.
+    pub fn supply(&mut self, process: ProcessId, image: &Image) -> Result<bool> {
+        let request = UnitRequest::Supply { process, header: image.header };
+        self.channel.send_with_body(&request, &image.bytes)?;
+        self.channel.answer(&mut |_| ())
+    }
+
+    fn ask_for_body(&mut self, request: &UnitRequest) -> Result<Vec<u8>> {
+        self.channel.send(request)?;
+        let frame: Frame<()> = self.channel.answer_with_body(&mut |_| ())?;
+        self.channel.read_body(frame.body)
     }
 }

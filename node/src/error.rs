@@ -16,6 +16,11 @@ pub enum NodeError {
         /// What the system said.
         why: String,
     },
+    /// A process has ended, or has executed another program.
+    ProcessGone {
+        /// Its number.
+        pid: u32,
+    },
     /// No agent answers.
     Unreachable {
         /// Name of the node that it should be.
@@ -172,6 +177,9 @@ impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NodeError::Io { doing, why } => write!(f, "{doing}: {why}"),
+            NodeError::ProcessGone { pid } => {
+                write!(f, "process {pid} has ended, or executed another program")
+            }
             NodeError::Unreachable { node, address, why } => {
                 write!(f, "no agent answers on {node} ({address}: {why}); see `tranship lab status`")
             }

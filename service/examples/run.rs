@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use tranship_node::unit::supply::Consumers;
 use tranship_service::Supplier;
 use tranship_translate::compile::Host;
 
@@ -15,7 +16,7 @@ fn main() -> ExitCode {
     let pid = child.id();
     let service = std::thread::spawn(move || {
         let mut supplier = Supplier::new(Host::x86_64(), Path::new(&directory));
-        supplier.serve(pid, |error| eprintln!("{error}"));
+        supplier.serve(&mut Consumers::of(pid), |error| eprintln!("{error}"));
         supplier.counts()
     });
     let status = child.wait().unwrap();

@@ -6,9 +6,10 @@
 
 mod error;
 mod image;
-mod place;
 mod program;
+mod site;
 mod supplier;
 
 pub use error::{Result, ServiceError};
+pub use site::Site;
 pub use supplier::{Counts, Supplier};

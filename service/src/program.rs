@@ -5,14 +5,16 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
-use tranship_node::NodeError;
+use tranship_node::protocol::MappedFile;
 use tranship_translate::cache::write_whole;
 use tranship_translate::discover::discover;
-use tranship_translate::elf::GuestElf;
+use tranship_translate::elf::{GuestElf, Segment};
 use tranship_translate::region::Discovery;
+
+/// A page, as guest files are mapped.
+const PAGE: u64 = 4096;
 
 /// A guest file.
 pub(crate) struct Program {
@@ -26,23 +28,22 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Whether the file has code at `offset`.
-    pub(crate) fn is_code(&self, offset: u64) -> bool {
-        let page = |at: usize| at as u64 / 4096 * 4096;
-        self.elf
-            .segments
-            .iter()
-            .any(|s| s.executable && (page(s.file.start)..s.file.end as u64).contains(&offset))
+    /// Whether what is mapped of the file is code.
+    pub(crate) fn is_code(&self, file: &MappedFile) -> bool {
+        self.segment(file.offset).is_some_and(|segment| segment.executable)
     }
 
-    /// The load bias by which what the file has at `offset` is mapped at `start`.
-    pub(crate) fn bias(&self, start: u64, offset: u64) -> Option<u64> {
-        let offset = usize::try_from(offset).ok()?;
-        let page = |at: usize| at / 4096 * 4096;
-        let segment =
-            self.elf.segments.iter().find(|s| (page(s.file.start)..s.file.end.max(1)).contains(&offset))?;
-        let linked = segment.address.wrapping_add(offset as u64).wrapping_sub(segment.file.start as u64);
-        Some(start.wrapping_sub(linked))
+    /// The load bias by which it is mapped.
+    pub(crate) fn bias(&self, file: &MappedFile) -> Option<u64> {
+        let segment = self.segment(file.offset)?;
+        let linked = segment.address.wrapping_add(file.offset).wrapping_sub(segment.file.start as u64);
+        Some(file.start.wrapping_sub(linked))
+    }
+
+    /// The segment that is mapped with what the file has at `offset`, the start of a page.
+    fn segment(&self, offset: u64) -> Option<&Segment> {
+        let page = |at: usize| at as u64 / PAGE * PAGE;
+        self.elf.segments.iter().find(|s| (page(s.file.start)..s.file.end as u64).contains(&offset))
     }
 
     /// The regions in it.
@@ -73,13 +74,10 @@ impl Program {
     }
 }
 
-/// A file, whatever its name: device, inode, size, time of its last modification.
-type Identity = (u64, u64, u64, i64, i64);
-
 /// Files that have been looked at, and the directory where it is written down what of them is hot.
 pub(crate) struct Programs {
     directory: PathBuf,
-    known: HashMap<Identity, Option<Rc<Program>>>,
+    known: HashMap<[u64; 5], Option<Rc<Program>>>,
 }
 
 impl Programs {
@@ -93,18 +91,19 @@ impl Programs {
         self.known.values().flatten()
     }
 
-    /// The program in a file; `None` if it is none that could be understood when it was tried first.
-    pub(crate) fn load(&mut self, path: &Path, name: &str) -> Result<Option<Rc<Program>>> {
-        let unreadable = |why| ServiceError::Process(NodeError::io(format!("reading {name}"), why));
-        let data = fs::metadata(path).map_err(unreadable)?;
-        let identity = (data.dev(), data.ino(), data.size(), data.mtime(), data.mtime_nsec());
-        if let Some(known) = self.known.get(&identity) {
+    /// The program in a file, whose contents are asked for if they are not known; `None` if they could not be understood
+    /// when they were seen first.
+    pub(crate) fn load(
+        &mut self,
+        file: &MappedFile,
+        read: impl FnOnce() -> Result<Vec<u8>>,
+    ) -> Result<Option<Rc<Program>>> {
+        if let Some(known) = self.known.get(&file.identity) {
             return Ok(known.clone());
         }
-        let bytes = fs::read(path).map_err(unreadable)?;
-        let parsed = GuestElf::parse(bytes).map(|elf| Rc::new(self.program(elf)));
-        self.known.insert(identity, parsed.as_ref().ok().cloned());
-        parsed.map(Some).map_err(|why| ServiceError::Guest { file: name.to_owned(), why })
+        let parsed = GuestElf::parse(read()?).map(|elf| Rc::new(self.program(elf)));
+        self.known.insert(file.identity, parsed.as_ref().ok().cloned());
+        parsed.map(Some).map_err(|why| ServiceError::Guest { file: file.name.clone(), why })
     }
 
     fn program(&self, elf: GuestElf) -> Program {

@@ -1,9 +1,8 @@
 //! The service's round: ask every process what it wants, find what lies there, compile it, supply it.
 
 use crate::image;
-use crate::place::{Place, Places};
 use crate::program::{Program, Programs};
-use crate::{Result, ServiceError};
+use crate::{Result, ServiceError, Site};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
@@ -11,8 +10,8 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 use tranship_node::NodeError;
-use tranship_node::unit::proc;
-use tranship_node::unit::supply::{Consumer, Image};
+use tranship_node::protocol::{CodePlace, MappedFile, ProcessId, ProcessLook, WantedCode};
+use tranship_node::unit::supply::Image;
 use tranship_translate::bitcode::Bitcode;
 use tranship_translate::cache::Cache;
 use tranship_translate::compile::{Host, Options, compile};
@@ -22,23 +21,18 @@ use tranship_translate::region::Discovery;
 
 /// Between two rounds.
 const ROUND: Duration = Duration::from_millis(5);
-/// Rounds after which is looked for new processes.
-const TREE_ROUNDS: u64 = 4;
 /// Times that one region is compiled for one process: again where it turns out that it is entered elsewhere too.
 const TRIES: u32 = 4;
-
 /// Guest code that is compiled at a time: what comes sooner is used sooner.
 const PIECE_BYTES: u64 = 4 << 10;
 
-/// Supplies a tree of processes with code for `host`.
+/// Supplies processes with code for `host`.
 pub struct Supplier {
     host: Host,
     options: Options,
     cache: Cache,
     programs: Programs,
-    tree: Vec<u32>,
-    rounds: u64,
-    consumers: HashMap<u32, Supplied>,
+    supplied: HashMap<ProcessId, Supplied>,
     counts: Counts,
 }
 
@@ -57,15 +51,22 @@ pub struct Counts {
     pub failed: u64,
 }
 
-/// A process, and what it has got.
+/// What a process has got.
+#[derive(Default)]
 struct Supplied {
-    consumer: Consumer,
     /// Load biases of files of which it has what was hot before.
     equipped: BTreeSet<u64>,
     /// Entries that it has, by their address in the process.
     entries: BTreeSet<u64>,
     /// How often regions of files were compiled, by their address in the process.
     tries: HashMap<u64, u32>,
+}
+
+/// A file as it lies in a process, and the addresses in it that are wanted, as linked.
+struct WantedFile {
+    program: Rc<Program>,
+    bias: u64,
+    addresses: BTreeSet<u64>,
 }
 
 impl Supplier {
@@ -76,9 +77,7 @@ impl Supplier {
             options: Options { jobs: 1, ..Options::default() },
             cache: Cache::new(directory),
             programs: Programs::new(directory.to_owned()),
-            tree: Vec::new(),
-            rounds: 0,
-            consumers: HashMap::new(),
+            supplied: HashMap::new(),
             counts: Counts::default(),
         }
     }
@@ -88,11 +87,17 @@ impl Supplier {
         self.counts
     }
 
-    /// Supply process `root` and its descendants for as long as `root` lives. What goes wrong with one object or
-    /// process is told to `hear`.
-    pub fn serve(&mut self, root: u32, mut hear: impl FnMut(&ServiceError)) {
-        while self.round(root, &mut hear) {
-            thread::sleep(ROUND);
+    /// Supply the processes of `site` as long as there are any. What goes wrong with one object is told to `hear`.
+    pub fn serve(&mut self, site: &mut impl Site, mut hear: impl FnMut(&ServiceError)) {
+        loop {
+            match self.round(site, &mut hear) {
+                Ok(true) => thread::sleep(ROUND),
+                Ok(false) => break,
+                Err(error) => {
+                    hear(&error);
+                    break;
+                }
+            }
         }
         self.keep(hear);
     }
@@ -120,125 +125,97 @@ impl Supplier {
         read.map(Some).map_err(|why| NodeError::io(format!("reading {}", object.path.display()), why).into())
     }
 
-    /// One round; false once `root` is gone.
-    pub fn round(&mut self, root: u32, hear: &mut impl FnMut(&ServiceError)) -> bool {
-        if !proc::is_alive(root) {
-            return false;
-        }
-        if self.rounds.is_multiple_of(TREE_ROUNDS) {
-            self.tree = proc::tree(root).unwrap_or_default();
-            let tree = &self.tree;
-            self.consumers.retain(|pid, _| tree.contains(pid));
-        }
-        self.rounds += 1;
-        for pid in self.tree.clone() {
-            // A process that ends while it is looked at is no error.
-            match self.look_at(pid, hear) {
-                Err(ServiceError::Process(_)) if !proc::is_alive(pid) => {}
+    /// One round; false once there are no processes any more.
+    pub fn round(&mut self, site: &mut impl Site, hear: &mut impl FnMut(&ServiceError)) -> Result<bool> {
+        let Some(looks) = site.look()? else { return Ok(false) };
+        for look in looks {
+            match self.satisfy(site, &look) {
+                Err(ServiceError::Process(NodeError::ProcessGone { .. })) | Ok(()) => {}
                 Err(error) => hear(&error),
-                Ok(()) => {}
             }
         }
-        true
+        Ok(true)
     }
 
-    fn look_at(&mut self, pid: u32, hear: &mut impl FnMut(&ServiceError)) -> Result<()> {
-        if !self.consumers.get(&pid).is_some_and(|s| s.consumer.is_current()) {
-            self.consumers.remove(&pid);
-            let Some(consumer) = Consumer::open(pid)? else { return Ok(()) };
-            let mut supplied = Supplied {
-                consumer,
-                equipped: BTreeSet::new(),
-                entries: BTreeSet::new(),
-                tries: HashMap::new(),
-            };
-            self.equip(pid, &mut supplied)?;
-            self.consumers.insert(pid, supplied);
+    /// Give a process what it wants, and if it is new, what was hot before in the files that it has mapped.
+    fn satisfy(&mut self, site: &mut impl Site, look: &ProcessLook) -> Result<()> {
+        self.counts.wanted += look.wanted.len() as u64;
+        for file in &look.files {
+            // Any file may be mapped; if what is executed is none that we understand, more is said then.
+            if let Ok(Some((program, bias))) = self.program(site, look.process, file)
+                && program.is_code(file)
+            {
+                self.equip(site, look.process, &program, bias)?;
+            }
         }
-        let Some(mut supplied) = self.consumers.remove(&pid) else { return Ok(()) };
-        let wanted = supplied.consumer.wanted();
-        if let Ok(wanted) = &wanted
-            && !wanted.is_empty()
-        {
-            self.counts.wanted += wanted.len() as u64;
-            self.satisfy(pid, &mut supplied, wanted, hear)?;
-        }
-        self.consumers.insert(pid, supplied);
-        wanted.map(drop).map_err(ServiceError::from)
-    }
-
-    /// Give a process that has just started what was hot before in the files that it has mapped.
-    fn equip(&mut self, pid: u32, supplied: &mut Supplied) -> Result<()> {
-        for place in Places::of(pid)?.files() {
-            let Place::File { path, name, start, offset } = place else { continue };
-            match self.programs.load(&path, &name) {
-                Ok(Some(program)) if program.is_code(offset) => {
-                    if let Some(bias) = program.bias(start, offset) {
-                        self.equip_with(supplied, &program, bias)?;
-                    }
+        let mut files = BTreeMap::new();
+        for WantedCode { address, place } in &look.wanted {
+            match place {
+                CodePlace::File(file) => self.note(site, look.process, *address, file, &mut files)?,
+                CodePlace::Memory { start, end } => {
+                    self.compile_memory(site, look.process, *address, *start, *end)?;
                 }
-                // Any file may be mapped, and be gone again by now; if it is executed, more is said then.
-                _ => {}
+                CodePlace::Nowhere => self.counts.failed += 1,
             }
+        }
+        for (_, file) in files {
+            self.compile_file(site, look.process, file)?;
         }
         Ok(())
     }
 
-    /// The same for one file.
-    fn equip_with(&mut self, supplied: &mut Supplied, program: &Program, bias: u64) -> Result<()> {
-        if supplied.equipped.insert(bias)
+    /// The program in a file, and the load bias by which it is mapped.
+    fn program(
+        &mut self,
+        site: &mut impl Site,
+        process: ProcessId,
+        file: &MappedFile,
+    ) -> Result<Option<(Rc<Program>, u64)>> {
+        let program = self.programs.load(file, || site.read_file(process, file))?;
+        Ok(program.and_then(|program| Some((program.clone(), program.bias(file)?))))
+    }
+
+    /// Add a wanted address to those of its file.
+    fn note(
+        &mut self,
+        site: &mut impl Site,
+        process: ProcessId,
+        address: u64,
+        file: &MappedFile,
+        files: &mut BTreeMap<([u64; 5], u64), WantedFile>,
+    ) -> Result<()> {
+        match self.program(site, process, file)? {
+            Some((program, bias)) => {
+                let new = WantedFile { program, bias, addresses: BTreeSet::new() };
+                let wanted = files.entry((file.identity, bias)).or_insert(new);
+                wanted.addresses.insert(address.wrapping_sub(bias));
+            }
+            None => self.counts.failed += 1,
+        }
+        Ok(())
+    }
+
+    /// Give a process what was hot before in a file, once.
+    fn equip(
+        &mut self,
+        site: &mut impl Site,
+        process: ProcessId,
+        program: &Program,
+        bias: u64,
+    ) -> Result<()> {
+        if self.supplied.entry(process).or_default().equipped.insert(bias)
             && let Some(object) = self.object_of(program)?
         {
             let regions = program.hot().len() as u64;
-            self.put(supplied, &image::of(&object, bias)?, bias, regions)?;
+            self.put(site, process, &image::of(&object, bias)?, bias, regions)?;
         }
         Ok(())
     }
 
-    /// Compile what is at the `wanted` addresses.
-    fn satisfy(
-        &mut self,
-        pid: u32,
-        supplied: &mut Supplied,
-        wanted: &[u64],
-        hear: &mut impl FnMut(&ServiceError),
-    ) -> Result<()> {
-        let places = Places::of(pid)?;
-        let mut files: BTreeMap<(String, u64), (Rc<Program>, BTreeSet<u64>)> = BTreeMap::new();
-        for &address in wanted {
-            match places.find(address) {
-                Some(Place::File { path, name, start, offset }) => {
-                    let program = self.programs.load(&path, &name).unwrap_or_else(|error| {
-                        hear(&error);
-                        None
-                    });
-                    let found = program.and_then(|p| Some((p.bias(start, offset)?, p)));
-                    match found {
-                        Some((bias, program)) => {
-                            let (_, linked) = files.entry((name, bias)).or_insert((program, BTreeSet::new()));
-                            linked.insert(address.wrapping_sub(bias));
-                        }
-                        None => self.counts.failed += 1,
-                    }
-                }
-                Some(Place::Memory { start, end }) => self.compile_memory(supplied, address, start, end)?,
-                None => self.counts.failed += 1,
-            }
-        }
-        for ((_, bias), (program, addresses)) in files {
-            self.compile_file(supplied, &program, bias, addresses)?;
-        }
-        Ok(())
-    }
-
-    fn compile_file(
-        &mut self,
-        supplied: &mut Supplied,
-        program: &Program,
-        bias: u64,
-        mut addresses: BTreeSet<u64>,
-    ) -> Result<()> {
-        self.equip_with(supplied, program, bias)?;
+    fn compile_file(&mut self, site: &mut impl Site, process: ProcessId, file: WantedFile) -> Result<()> {
+        let WantedFile { program, bias, mut addresses } = file;
+        self.equip(site, process, &program, bias)?;
+        let supplied = self.supplied.entry(process).or_default();
         addresses.retain(|address| !supplied.entries.contains(&address.wrapping_add(bias)));
         program.heat(&addresses);
         let mut part = program.discovery().around(&addresses);
@@ -251,35 +228,54 @@ impl Supplier {
             self.counts.failed += addresses.len() as u64;
         }
         for part in part.pieces(PIECE_BYTES) {
-            self.supply(supplied, &program.elf, &part, bias)?;
+            self.supply(site, process, &program.elf, &part, bias)?;
         }
         Ok(())
     }
 
     /// Code that is in no file: what is there now, from `address` on.
-    fn compile_memory(&mut self, supplied: &mut Supplied, address: u64, start: u64, end: u64) -> Result<()> {
-        let mut bytes = vec![0; (end - start) as usize];
-        supplied.consumer.memory().read(start, &mut bytes)?;
-        let elf = GuestElf::of_memory(start, bytes);
-        let found = discover_at(&elf, [address]);
-        let part = found.around(&BTreeSet::from([address]));
+    fn compile_memory(
+        &mut self,
+        site: &mut impl Site,
+        process: ProcessId,
+        address: u64,
+        start: u64,
+        end: u64,
+    ) -> Result<()> {
+        let elf = GuestElf::of_memory(start, site.read_memory(process, start, end)?);
+        let part = discover_at(&elf, [address]).around(&BTreeSet::from([address]));
         if part.regions.is_empty() {
             self.counts.failed += 1;
             return Ok(());
         }
-        self.supply(supplied, &elf, &part, 0)
+        self.supply(site, process, &elf, &part, 0)
     }
 
-    fn supply(&mut self, supplied: &mut Supplied, elf: &GuestElf, part: &Discovery, bias: u64) -> Result<()> {
+    fn supply(
+        &mut self,
+        site: &mut impl Site,
+        process: ProcessId,
+        elf: &GuestElf,
+        part: &Discovery,
+        bias: u64,
+    ) -> Result<()> {
         let object = compile(&Bitcode::lift_running(elf, part), &self.host, &self.options, &())?;
-        self.put(supplied, &image::of(&object, bias)?, bias, part.regions.len() as u64)
+        self.put(site, process, &image::of(&object, bias)?, bias, part.regions.len() as u64)
     }
 
-    fn put(&mut self, supplied: &mut Supplied, image: &Image, bias: u64, regions: u64) -> Result<()> {
-        if supplied.consumer.supply(image)? {
+    fn put(
+        &mut self,
+        site: &mut impl Site,
+        process: ProcessId,
+        image: &Image,
+        bias: u64,
+        regions: u64,
+    ) -> Result<()> {
+        if site.supply(process, image)? {
             self.counts.objects += 1;
             self.counts.regions += regions;
             self.counts.bytes += image.bytes.len() as u64;
+            let supplied = self.supplied.entry(process).or_default();
             supplied.entries.extend(image.entries().map(|entry| entry.wrapping_add(bias)));
         } else {
             self.counts.failed += 1;

@@ -7,6 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use tranship_node::unit::supply::Consumers;
 use tranship_service::{Counts, Supplier};
 use tranship_translate::compile::Host;
 
@@ -54,7 +55,7 @@ fn run(kept: &Path, program: &[&str]) -> Run {
     let service = std::thread::spawn(move || {
         let mut supplier = Supplier::new(Host::x86_64(), &kept);
         let mut errors = Vec::new();
-        supplier.serve(pid, |error| errors.push(error.to_string()));
+        supplier.serve(&mut Consumers::of(pid), |error| errors.push(error.to_string()));
         assert_eq!(errors, Vec::<String>::new());
         supplier.counts()
     });

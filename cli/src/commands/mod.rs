@@ -13,6 +13,7 @@ mod recode;
 mod resume;
 mod rm;
 mod run;
+mod serve;
 mod signal;
 mod wait;
 
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 pub(crate) enum Command {
     Lab(lab::Lab),
     Run(run::Run),
+    Serve(serve::Serve),
     Ps(ps::Ps),
     Logs(logs::Logs),
     Wait(wait::Wait),
@@ -45,6 +47,7 @@ impl Command {
         match self {
             Command::Lab(command) => command.run(context),
             Command::Run(command) => command.run(context),
+            Command::Serve(command) => command.run(context),
             Command::Ps(command) => command.run(context),
             Command::Logs(command) => command.run(context),
             Command::Wait(command) => command.run(context),

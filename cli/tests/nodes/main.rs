@@ -10,3 +10,4 @@ mod deaths;
 mod homecoming;
 mod lab;
 mod program;
+mod supply;

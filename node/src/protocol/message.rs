@@ -259,6 +259,93 @@ pub enum UnitRequest {
     Restore(Translation),
     /// Go on. Answer: the [`UnitRecord`].
     Go,
+    /// What the unit's translated processes have wanted compiled since this connection asked last. Answer:
+    /// `Option<Vec<`[`ProcessLook`]`>>`, nothing once the unit has ended.
+    Look,
+    /// Guest memory, as body. Answer: nothing.
+    ReadMemory {
+        /// Of which process.
+        process: ProcessId,
+        /// First address.
+        start: u64,
+        /// First address after.
+        end: u64,
+    },
+    /// A file that a process has mapped, as body. Answer: nothing.
+    ReadMapped {
+        /// Which process.
+        process: ProcessId,
+        /// The file.
+        file: MappedFile,
+    },
+    /// An object for a process, its memory as body. Answer: whether there was room for it.
+    Supply {
+        /// Which process.
+        process: ProcessId,
+        /// Where in the object its header is.
+        header: usize,
+    },
+}
+
+/// A translated process, and which of the programs that it has run one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// Its number on its node.
+    pub pid: u32,
+    /// Another number for each program.
+    pub generation: u64,
+}
+
+/// What has happened in a translated process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessLook {
+    /// Which.
+    pub process: ProcessId,
+    /// Files that it has mapped, if it was not known before.
+    pub files: Vec<MappedFile>,
+    /// Where it interprets often.
+    pub wanted: Vec<WantedCode>,
+}
+
+/// Code that is interpreted often.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedCode {
+    /// Guest address.
+    pub address: u64,
+    /// What is there.
+    pub place: CodePlace,
+}
+
+/// Where code is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CodePlace {
+    /// In a file.
+    File(MappedFile),
+    /// In memory that the process has written itself: this range should be looked at.
+    Memory {
+        /// First address.
+        start: u64,
+        /// First address after.
+        end: u64,
+    },
+    /// Nothing is mapped there any more.
+    Nowhere,
+}
+
+/// A file that is mapped and cannot be written through the mapping.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MappedFile {
+    /// Its name on the node.
+    pub name: String,
+    /// The same for the same contents: device, inode, size, seconds and nanoseconds of the last modification.
+    pub identity: [u64; 5],
+    /// First address.
+    pub start: u64,
+    /// First address after.
+    pub end: u64,
+    /// Offset in the file of what is at `start`.
+    pub offset: u64,
 }
 
 /// Times of a checkpoint, in microseconds.

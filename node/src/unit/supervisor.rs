@@ -5,12 +5,14 @@ use super::criu::{self, Gated};
 use super::output::{self, Outputs};
 use super::paths::UnitDir;
 use super::process::{self, Watch};
+use super::supply::{Consumers, Image};
 use super::{images, proc, quiesce, recoding};
 use crate::client;
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
 use crate::protocol::{
-    Channel, CheckpointReport, Peer, Received, Request, RestoreReport, Translation, UnitRequest,
+    Channel, CheckpointReport, Peer, ProcessLook, Received, Reply, Request, RestoreReport, Translation,
+    UnitRequest,
 };
 use crate::record::{ExitStatus, Mode, UnitId, UnitRecord, UnitState};
 use crate::serve::{answer, answer_long};
@@ -476,6 +478,8 @@ struct Connection<'a> {
     supervisor: &'a Arc<Supervisor>,
     client: Channel,
     lease: Lease,
+    /// The processes that it supplies with code, once it has asked for them.
+    consumers: Option<Consumers>,
 }
 
 impl Connection<'_> {
@@ -484,7 +488,7 @@ impl Connection<'_> {
         client.wait_for_frames(None)?;
         let incoming = supervisor.record().state == UnitState::Incoming;
         let lease = if incoming { Lease::Incoming } else { Lease::Nothing };
-        let mut connection = Connection { supervisor, client, lease };
+        let mut connection = Connection { supervisor, client, lease, consumers: None };
         let outcome = connection.requests();
         match connection.lease {
             Lease::Frozen => supervisor.complain(supervisor.abort_unless_held()),
@@ -497,14 +501,14 @@ impl Connection<'_> {
     fn requests(&mut self) -> Result<()> {
         while let Some(frame) = self.client.receive_or_end::<UnitRequest>()? {
             self.supervisor.unanswered.fetch_add(1, Ordering::SeqCst);
-            let answered = self.request(frame.message);
+            let answered = self.request(frame.message, frame.body);
             self.supervisor.unanswered.fetch_sub(1, Ordering::SeqCst);
             answered?;
         }
         Ok(())
     }
 
-    fn request(&mut self, request: UnitRequest) -> Result<()> {
+    fn request(&mut self, request: UnitRequest, body: u64) -> Result<()> {
         let supervisor = self.supervisor;
         let client = &mut self.client;
         match request {
@@ -544,6 +548,44 @@ impl Connection<'_> {
                 }
                 answer(client, gone)
             }
+            UnitRequest::Look => {
+                let looked = self.look();
+                answer(&mut self.client, looked)
+            }
+            UnitRequest::ReadMemory { process, start, end } => {
+                let read = self.consumers().and_then(|consumers| consumers.read(process, start, end));
+                self.answer_with_body(read)
+            }
+            UnitRequest::ReadMapped { process, file } => {
+                let read = self.consumers().and_then(|consumers| consumers.read_file(process, &file));
+                self.answer_with_body(read)
+            }
+            UnitRequest::Supply { process, header } => {
+                let image = Image { bytes: client.read_body(body)?, header };
+                let supplied = self.consumers().and_then(|consumers| consumers.supply(process, &image));
+                answer(&mut self.client, supplied)
+            }
+        }
+    }
+
+    /// What the unit wants compiled. While it is in CRIU's hands it wants nothing.
+    fn look(&mut self) -> Result<Option<Vec<ProcessLook>>> {
+        let pid = match &*self.supervisor.hand() {
+            Hand::Running(running) => running.pid,
+            Hand::Frozen { .. } | Hand::Restored { .. } => return Ok(Some(Vec::new())),
+            Hand::Empty | Hand::Done => return Ok(None),
+        };
+        self.consumers.get_or_insert_with(|| Consumers::of(pid)).look()
+    }
+
+    fn consumers(&self) -> Result<&Consumers> {
+        self.consumers.as_ref().ok_or_else(|| NodeError::protocol("nobody has looked at the processes yet"))
+    }
+
+    fn answer_with_body(&mut self, read: Result<Vec<u8>>) -> Result<()> {
+        match read {
+            Ok(bytes) => self.client.send_with_body(&Reply::done(&())?, &bytes),
+            Err(error) => self.client.send(&Reply::Error(error)),
         }
     }
 }

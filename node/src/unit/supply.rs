@@ -1,17 +1,167 @@
-//! Compiled code for a process that runs (`tranship_abi::block::Supply`), as seen from outside: what it wants, and how
-//! it gets it.
+//! Compiled code for processes that run (`tranship_abi::block::Supply`), as seen from outside: what they want, what lies
+//! there, and how they get it.
 
+use super::proc::{self, Mapping};
 use super::state_area::StateArea;
 use crate::error::{NodeError, Result};
+use crate::protocol::{CodePlace, MappedFile, ProcessId, ProcessLook, WantedCode};
+use std::collections::HashMap;
+use std::fs;
 use std::mem::offset_of;
+use std::os::unix::fs::MetadataExt;
 use tranship_abi::block::{
     ARENA_ALIGNMENT, ARENA_BYTES, ARENA_OFFSET, MAX_SUPPLIED, MAX_WANTED, ObjectEntry, ObjectHeader,
     ProcessBlock, Supplied, Supply,
 };
 
+/// Looks after which is looked for new processes.
+const TREE_LOOKS: u64 = 4;
+/// How much of memory before and after an address belongs to it.
+const BEFORE: u64 = 64 << 10;
+const AFTER: u64 = 256 << 10;
+/// Most that is read at a time.
+const LARGEST_READ: u64 = 1 << 30;
+
+/// The translated processes of a tree.
+#[derive(Debug)]
+pub struct Consumers {
+    root: u32,
+    tree: Vec<u32>,
+    looks: u64,
+    known: HashMap<u32, Consumer>,
+}
+
+impl Consumers {
+    /// Of the tree that starts with process `root`.
+    pub fn of(root: u32) -> Consumers {
+        Consumers { root, tree: Vec::new(), looks: 0, known: HashMap::new() }
+    }
+
+    /// What has happened since the last look; `None` once the first process has ended.
+    pub fn look(&mut self) -> Result<Option<Vec<ProcessLook>>> {
+        if !proc::is_alive(self.root) {
+            return Ok(None);
+        }
+        if self.looks.is_multiple_of(TREE_LOOKS) {
+            self.tree = proc::tree(self.root).unwrap_or_default();
+            let tree = &self.tree;
+            self.known.retain(|pid, _| tree.contains(pid));
+        }
+        self.looks += 1;
+        let mut looks = Vec::new();
+        for pid in self.tree.clone() {
+            match self.look_at(pid) {
+                Ok(look) => looks.extend(look),
+                // One that ends while it is looked at is no error.
+                Err(_) if !proc::is_alive(pid) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(looks))
+    }
+
+    fn look_at(&mut self, pid: u32) -> Result<Option<ProcessLook>> {
+        let is_new = !self.known.get(&pid).is_some_and(Consumer::is_current);
+        if is_new {
+            self.known.remove(&pid);
+            let Some(consumer) = Consumer::open(pid)? else { return Ok(None) };
+            self.known.insert(pid, consumer);
+        }
+        let Some(consumer) = self.known.get_mut(&pid) else { return Ok(None) };
+        let wanted = consumer.wanted()?;
+        if !is_new && wanted.is_empty() {
+            return Ok(None);
+        }
+        let places = Places { pid, mappings: proc::maps(pid)? };
+        let files = if is_new { places.files().collect() } else { Vec::new() };
+        let wanted = wanted.into_iter().map(|address| WantedCode { address, place: places.find(address) });
+        let process = ProcessId { pid, generation: consumer.generation };
+        Ok(Some(ProcessLook { process, files, wanted: wanted.collect() }))
+    }
+
+    fn consumer(&self, process: ProcessId) -> Result<&Consumer> {
+        let known = self.known.get(&process.pid).filter(|known| known.generation == process.generation);
+        known.ok_or(NodeError::ProcessGone { pid: process.pid })
+    }
+
+    /// The outcome of looking at a process, or that it is gone, if that is why.
+    fn unless_gone<T>(&self, process: ProcessId, outcome: Result<T>) -> Result<T> {
+        let is_there =
+            || proc::is_alive(process.pid) && self.consumer(process).is_ok_and(Consumer::is_current);
+        match outcome {
+            Err(_) if !is_there() => Err(NodeError::ProcessGone { pid: process.pid }),
+            outcome => outcome,
+        }
+    }
+
+    /// Guest memory.
+    pub fn read(&self, process: ProcessId, start: u64, end: u64) -> Result<Vec<u8>> {
+        let bytes = end.checked_sub(start).filter(|bytes| *bytes <= LARGEST_READ);
+        let bytes = bytes.ok_or_else(|| NodeError::protocol("a range of memory is too large"))?;
+        let mut memory = vec![0; bytes as usize];
+        let read = self.consumer(process)?.area.read(start, &mut memory);
+        self.unless_gone(process, read).map(|()| memory)
+    }
+
+    /// The whole of a file that the process has mapped, whatever has become of its name.
+    pub fn read_file(&self, process: ProcessId, file: &MappedFile) -> Result<Vec<u8>> {
+        let path = map_file(self.consumer(process)?.area.pid(), file.start, file.end);
+        let read = fs::read(path).map_err(|why| NodeError::io(format!("reading {}", file.name), why));
+        self.unless_gone(process, read)
+    }
+
+    /// Put an object into the arena of a process. False if there is no room.
+    pub fn supply(&self, process: ProcessId, image: &Image) -> Result<bool> {
+        self.unless_gone(process, self.consumer(process)?.supply(image))
+    }
+}
+
+/// A path of the file that is mapped from `start` to `end`.
+fn map_file(pid: u32, start: u64, end: u64) -> String {
+    format!("/proc/{pid}/map_files/{start:x}-{end:x}")
+}
+
+/// What a process has mapped.
+struct Places {
+    pid: u32,
+    mappings: Vec<Mapping>,
+}
+
+impl Places {
+    /// Where `address` is.
+    fn find(&self, address: u64) -> CodePlace {
+        let after = self.mappings.partition_point(|m| m.start <= address);
+        let mapping = after.checked_sub(1).and_then(|n| self.mappings.get(n)).filter(|m| address < m.end);
+        let Some(mapping) = mapping else { return CodePlace::Nowhere };
+        match self.file(mapping) {
+            Some(file) => CodePlace::File(file),
+            None => CodePlace::Memory {
+                start: mapping.start.max(address.saturating_sub(BEFORE)),
+                end: mapping.end.min(address + AFTER),
+            },
+        }
+    }
+
+    /// What is mapped of files and cannot be written.
+    fn files(&self) -> impl Iterator<Item = MappedFile> {
+        self.mappings.iter().filter_map(|mapping| self.file(mapping))
+    }
+
+    fn file(&self, mapping: &Mapping) -> Option<MappedFile> {
+        if !mapping.name.starts_with('/') || mapping.rights.contains('w') {
+            return None;
+        }
+        let data = fs::metadata(map_file(self.pid, mapping.start, mapping.end)).ok()?;
+        let modified = [data.mtime(), data.mtime_nsec()].map(|time| time as u64);
+        let &Mapping { start, end, offset, .. } = mapping;
+        let identity = [data.dev(), data.ino(), data.size(), modified[0], modified[1]];
+        Some(MappedFile { name: mapping.name.clone(), identity, start, end, offset })
+    }
+}
+
 /// A translated process that code can be supplied to.
 #[derive(Debug)]
-pub struct Consumer {
+struct Consumer {
     area: StateArea,
     generation: u64,
     seen: u64,
@@ -54,24 +204,19 @@ macro_rules! field {
 
 impl Consumer {
     /// Process `pid`, if it is translated and has started.
-    pub fn open(pid: u32) -> Result<Option<Consumer>> {
+    fn open(pid: u32) -> Result<Option<Consumer>> {
         let Some(area) = StateArea::find(pid)? else { return Ok(None) };
         let generation = area.long(area.base() + field!(generation))?;
         Ok((generation != 0).then_some(Consumer { area, generation, seen: 0 }))
     }
 
-    /// The process's memory.
-    pub fn memory(&self) -> &StateArea {
-        &self.area
-    }
-
     /// Whether it still runs the program that it ran when it was opened.
-    pub fn is_current(&self) -> bool {
+    fn is_current(&self) -> bool {
         self.area.long(self.area.base() + field!(generation)).is_ok_and(|now| now == self.generation)
     }
 
     /// What has been wanted since this was asked last; the oldest are lost if there were too many.
-    pub fn wanted(&mut self) -> Result<Vec<u64>> {
+    fn wanted(&mut self) -> Result<Vec<u64>> {
         let count = self.area.long(self.area.base() + field!(wanted_count))?;
         let first = self.seen.max(count.saturating_sub(MAX_WANTED as u64));
         self.seen = count;
@@ -80,7 +225,7 @@ impl Consumer {
     }
 
     /// Put an object into the arena, for the process to take. False if there is no room.
-    pub fn supply(&self, image: &Image) -> Result<bool> {
+    fn supply(&self, image: &Image) -> Result<bool> {
         let base = self.area.base();
         let (count, taken) =
             (self.area.long(base + field!(supplied_count))?, self.area.long(base + field!(taken_count))?);

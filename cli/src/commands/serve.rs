@@ -1,0 +1,149 @@
+//! `tranship serve`: compiled code for translated units while they run.
+
+use crate::error::Result;
+use crate::find;
+use crate::objects;
+use crate::output::{Context, bytes};
+use clap::Args;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+use tranship_lab::LabFile;
+use tranship_node::client::Tunnel;
+use tranship_node::{Isa, Mode, UnitId, UnitState};
+use tranship_service::Supplier;
+
+/// Between two rounds over all units.
+const ROUND: Duration = Duration::from_millis(10);
+/// Between two looks for units.
+const SEARCH: Duration = Duration::from_millis(500);
+
+/// Compile what translated units interpret often, and supply them with it while they run.
+///
+/// What was hot is kept, and compiled for the next time that the same programs run.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  tranship serve\n  tranship serve shop --json\n\n\
+Without a unit, those of all nodes are served until the command is interrupted; with units, until they have ended.")]
+pub(crate) struct Serve {
+    /// Only these units.
+    units: Vec<UnitId>,
+}
+
+/// A unit that is being served.
+struct Served {
+    tunnel: Tunnel,
+    isa: Isa,
+}
+
+/// What `serve` ends with.
+#[derive(Serialize)]
+struct Summary {
+    /// Addresses that were wanted.
+    wanted: u64,
+    /// Objects supplied.
+    objects: u64,
+    /// Bytes of them.
+    bytes: u64,
+}
+
+impl Serve {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
+        let lab = context.lab.load()?;
+        let mut service = Service { context, lab, units: BTreeMap::new(), suppliers: BTreeMap::new() };
+        let mut searched: Option<Instant> = None;
+        loop {
+            if searched.is_none_or(|searched| searched.elapsed() > SEARCH) {
+                service.search(&self.units)?;
+                searched = Some(Instant::now());
+                if !self.units.is_empty() && service.units.is_empty() && self.have_ended(&service.lab)? {
+                    break;
+                }
+            }
+            service.round();
+            thread::sleep(ROUND);
+        }
+        let summary = service.summary();
+        let text = || format!("{} objects, {}", summary.objects, bytes(summary.bytes));
+        context.print(&summary, text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn have_ended(&self, lab: &LabFile) -> Result<bool> {
+        for unit in &self.units {
+            let state = find::unit(lab, unit)?.status.record.state;
+            if !matches!(state, UnitState::Exited { .. } | UnitState::Lost) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+struct Service<'a> {
+    context: &'a Context,
+    lab: LabFile,
+    units: BTreeMap<(String, UnitId), Served>,
+    suppliers: BTreeMap<String, Supplier>,
+}
+
+impl Service<'_> {
+    /// Attach to translated units that run and are not served yet; `wanted` or, if there are none, all.
+    fn search(&mut self, wanted: &[UnitId]) -> Result<()> {
+        for name in self.lab.nodes.keys().cloned().collect::<Vec<_>>() {
+            let node = self.lab.node(&name)?;
+            // A node that does not answer has nothing that could be served just now.
+            let Ok(statuses) = node.units() else { continue };
+            for record in statuses.into_iter().map(|status| status.record) {
+                let is_wanted = wanted.is_empty() || wanted.contains(&record.spec.id);
+                let is_translated = matches!(record.state, UnitState::Running { mode: Mode::Translated, .. });
+                let key = (name.clone(), record.spec.id.clone());
+                if !is_wanted || !is_translated || self.units.contains_key(&key) {
+                    continue;
+                }
+                let isa = node.info()?.isa;
+                if let Ok(tunnel) = node.attach(&record.spec.id) {
+                    self.context.say(&format!("serving {} on {name}", record.spec.id));
+                    self.units.insert(key, Served { tunnel, isa });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One round over the units; those that have ended or moved are served no more.
+    fn round(&mut self) {
+        let mut over = Vec::new();
+        for (key, served) in &mut self.units {
+            let host = match objects::host(served.isa) {
+                Ok(host) => host,
+                Err(why) => {
+                    self.context.say(&why);
+                    over.push(key.clone());
+                    continue;
+                }
+            };
+            let directory = self.context.lab.objects();
+            let supplier = self
+                .suppliers
+                .entry(served.isa.to_string())
+                .or_insert_with(|| Supplier::new(host, &directory));
+            let mut hear = |error: &tranship_service::ServiceError| self.context.say(&error.to_string());
+            if !supplier.round(&mut served.tunnel, &mut hear).unwrap_or(false) {
+                supplier.keep(&mut hear);
+                over.push(key.clone());
+            }
+        }
+        over.iter().for_each(|key| drop(self.units.remove(key)));
+    }
+
+    fn summary(&self) -> Summary {
+        let counts = self.suppliers.values().map(Supplier::counts);
+        counts.fold(Summary { wanted: 0, objects: 0, bytes: 0 }, |sum, counts| Summary {
+            wanted: sum.wanted + counts.wanted,
+            objects: sum.objects + counts.objects,
+            bytes: sum.bytes + counts.bytes,
+        })
+    }
+}
