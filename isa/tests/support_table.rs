@@ -14,6 +14,9 @@ the differential tests. An instruction that is not here is *absent*: it stops wi
 This page is made from the instructions' blocks in `isa/src/x86_64/insn/`:
 `TRANSHIP_BLESS=1 cargo test -p tranship-isa --test support_table`.
 
+Levels are those of every encoding, but in EVEX these are absent: half precision, gathers, VRNDSCALE to other than
+integers, and with embedded rounding or suppressed exceptions minima, maxima, VRNDSCALE and conversions to integers.
+
 Compiled code differs from the interpreter, which is as the tables say, in this:
 
 - Of two NaNs, a sum or product of floats may yield either.
