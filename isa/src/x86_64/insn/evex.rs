@@ -6,9 +6,14 @@ use iced_x86::{Mnemonic as N, RoundingControl};
 
 /// Whether the EVEX encoding is covered, where there is a block for the mnemonic.
 pub(super) fn is_covered(i: &Insn) -> bool {
-    !matches!(
-        i.mnemonic(),
-        // Half precision and gathers have VEX's forms only; roundings that scale are missing.
+    let pure = embedded(i).is_some() && is_pure_to_hosts(i);
+    !(has_only_vex(i.mnemonic()) || scales(i) || pure)
+}
+
+/// Half precision and gathers.
+fn has_only_vex(mnemonic: N) -> bool {
+    matches!(
+        mnemonic,
         N::Vcvtph2ps
             | N::Vcvtps2ph
             | N::Vpgatherdd
@@ -19,8 +24,7 @@ pub(super) fn is_covered(i: &Insn) -> bool {
             | N::Vgatherdpd
             | N::Vgatherqps
             | N::Vgatherqpd
-    ) && !scales(i)
-        && !(embedded(i).is_some() && is_pure_to_hosts(i))
+    )
 }
 
 /// VRNDSCALE to something else than integers.
