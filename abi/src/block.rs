@@ -276,6 +276,8 @@ pub struct Supply {
     pub supplied: [Supplied; MAX_SUPPLIED],
     /// How many of them the runtime has taken; the supplier leaves those behind it alone.
     pub taken_count: AtomicU64,
+    /// 1: only objects with [`FAULTS_EXACT`] are of use; the runtime's.
+    pub exact: AtomicU64,
 }
 
 /// An object in the arena.

@@ -5,6 +5,7 @@ use crate::dispatch;
 use crate::host::{self, SignalContext};
 use crate::interpret;
 use crate::signal::action;
+use crate::supply;
 use crate::thread::{self, Thread};
 use core::sync::atomic::Ordering;
 use tranship_abi::block::{FAULTS_EXACT, ThreadBlock, phase};
@@ -53,7 +54,9 @@ pub fn look_again(before: bool) {
     if before == is_demanded() {
         return;
     }
+    supply::note_demand();
     interpret::entries_changed();
+    interpret::cool();
     for thread in thread::all().filter(|thread| thread.block().phase.load(Ordering::Relaxed) != phase::FREE) {
         thread.pending().store(1, Ordering::Release);
     }

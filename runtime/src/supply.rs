@@ -70,11 +70,17 @@ pub fn start() {
     let mapped =
         unsafe { linux::mmap(hole::base() + ARENA_OFFSET, bytes, prot::READ | prot::WRITE, flags, -1, 0) };
     if mapped.is_ok() {
+        note_demand();
         supply().generation.store(linux::monotonic_ns() | 1, Ordering::Release);
     }
 }
 
 // ---- what is wanted ----
+
+/// Say what kind of objects is of use.
+pub fn note_demand() {
+    supply().exact.store(exact::is_demanded().into(), Ordering::Release);
+}
 
 /// Held by the thread that writes to `wanted`.
 static WANTING: AtomicBool = AtomicBool::new(false);

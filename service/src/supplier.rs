@@ -17,7 +17,7 @@ use tranship_translate::cache::Cache;
 use tranship_translate::compile::{Host, Options, compile};
 use tranship_translate::discover::discover_at;
 use tranship_translate::elf::GuestElf;
-use tranship_translate::region::Discovery;
+use tranship_translate::region::{Discovery, Faults};
 
 /// Between two rounds.
 const ROUND: Duration = Duration::from_millis(5);
@@ -32,7 +32,7 @@ pub struct Supplier {
     options: Options,
     cache: Cache,
     programs: Programs,
-    supplied: HashMap<ProcessId, Supplied>,
+    supplied: HashMap<Consumer, Supplied>,
     counts: Counts,
 }
 
@@ -49,6 +49,13 @@ pub struct Counts {
     pub bytes: u64,
     /// Addresses that nothing could be compiled for.
     pub failed: u64,
+}
+
+/// A process, as far as objects of one kind are concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Consumer {
+    process: ProcessId,
+    faults: Faults,
 }
 
 /// What a process has got.
@@ -107,20 +114,21 @@ impl Supplier {
         let programs: Vec<Rc<Program>> = self.programs.all().filter(|p| p.has_grown()).cloned().collect();
         for program in programs {
             let kept = program.save().map_err(|why| NodeError::io("writing down what is hot", why).into());
-            if let Err(error) = kept.and_then(|()| self.object_of(&program)) {
+            if let Err(error) = kept.and_then(|()| self.object_of(&program, Faults::Fatal)) {
                 hear(&error);
             }
         }
     }
 
     /// The object of what is hot in `program`, if anything is.
-    fn object_of(&self, program: &Program) -> Result<Option<Vec<u8>>> {
+    fn object_of(&self, program: &Program, faults: Faults) -> Result<Option<Vec<u8>>> {
         let hot = program.hot();
         if hot.is_empty() {
             return Ok(None);
         }
-        let part = || program.discovery().around(&hot);
-        let object = self.cache.running(&program.elf, &hot, part, &self.host, &self.options)?;
+        let part = || Discovery { faults, ..program.discovery().around(&hot) };
+        let options = Options { faults, ..self.options.clone() };
+        let object = self.cache.running(&program.elf, &hot, part, &self.host, &options)?;
         let read = fs::read(&object.path);
         read.map(Some).map_err(|why| NodeError::io(format!("reading {}", object.path.display()), why).into())
     }
@@ -139,27 +147,29 @@ impl Supplier {
 
     /// Give a process what it wants, and if it is new, what was hot before in the files that it has mapped.
     fn satisfy(&mut self, site: &mut impl Site, look: &ProcessLook) -> Result<()> {
+        let faults = if look.exact { Faults::Exact } else { Faults::Fatal };
+        let consumer = Consumer { process: look.process, faults };
         self.counts.wanted += look.wanted.len() as u64;
         for file in &look.files {
             // Any file may be mapped; if what is executed is none that we understand, more is said then.
-            if let Ok(Some((program, bias))) = self.program(site, look.process, file)
+            if let Ok(Some((program, bias))) = self.program(site, consumer.process, file)
                 && program.is_code(file)
             {
-                self.equip(site, look.process, &program, bias)?;
+                self.equip(site, consumer, &program, bias)?;
             }
         }
         let mut files = BTreeMap::new();
         for WantedCode { address, place } in &look.wanted {
             match place {
-                CodePlace::File(file) => self.note(site, look.process, *address, file, &mut files)?,
+                CodePlace::File(file) => self.note(site, consumer, *address, file, &mut files)?,
                 CodePlace::Memory { start, end } => {
-                    self.compile_memory(site, look.process, *address, *start, *end)?;
+                    self.compile_memory(site, consumer, *address, *start, *end)?;
                 }
                 CodePlace::Nowhere => self.counts.failed += 1,
             }
         }
         for (_, file) in files {
-            self.compile_file(site, look.process, file)?;
+            self.compile_file(site, consumer, file)?;
         }
         Ok(())
     }
@@ -179,12 +189,12 @@ impl Supplier {
     fn note(
         &mut self,
         site: &mut impl Site,
-        process: ProcessId,
+        consumer: Consumer,
         address: u64,
         file: &MappedFile,
         files: &mut BTreeMap<([u64; 5], u64), WantedFile>,
     ) -> Result<()> {
-        match self.program(site, process, file)? {
+        match self.program(site, consumer.process, file)? {
             Some((program, bias)) => {
                 let new = WantedFile { program, bias, addresses: BTreeSet::new() };
                 let wanted = files.entry((file.identity, bias)).or_insert(new);
@@ -199,23 +209,23 @@ impl Supplier {
     fn equip(
         &mut self,
         site: &mut impl Site,
-        process: ProcessId,
+        consumer: Consumer,
         program: &Program,
         bias: u64,
     ) -> Result<()> {
-        if self.supplied.entry(process).or_default().equipped.insert(bias)
-            && let Some(object) = self.object_of(program)?
+        if self.supplied.entry(consumer).or_default().equipped.insert(bias)
+            && let Some(object) = self.object_of(program, consumer.faults)?
         {
             let regions = program.hot().len() as u64;
-            self.put(site, process, &image::of(&object, bias)?, bias, regions)?;
+            self.put(site, consumer, &image::of(&object, bias)?, bias, regions)?;
         }
         Ok(())
     }
 
-    fn compile_file(&mut self, site: &mut impl Site, process: ProcessId, file: WantedFile) -> Result<()> {
+    fn compile_file(&mut self, site: &mut impl Site, consumer: Consumer, file: WantedFile) -> Result<()> {
         let WantedFile { program, bias, mut addresses } = file;
-        self.equip(site, process, &program, bias)?;
-        let supplied = self.supplied.entry(process).or_default();
+        self.equip(site, consumer, &program, bias)?;
+        let supplied = self.supplied.entry(consumer).or_default();
         addresses.retain(|address| !supplied.entries.contains(&address.wrapping_add(bias)));
         program.heat(&addresses);
         let mut part = program.discovery().around(&addresses);
@@ -228,7 +238,7 @@ impl Supplier {
             self.counts.failed += addresses.len() as u64;
         }
         for part in part.pieces(PIECE_BYTES) {
-            self.supply(site, process, &program.elf, &part, bias)?;
+            self.supply(site, consumer, &program.elf, &part, bias)?;
         }
         Ok(())
     }
@@ -237,45 +247,46 @@ impl Supplier {
     fn compile_memory(
         &mut self,
         site: &mut impl Site,
-        process: ProcessId,
+        consumer: Consumer,
         address: u64,
         start: u64,
         end: u64,
     ) -> Result<()> {
-        let elf = GuestElf::of_memory(start, site.read_memory(process, start, end)?);
+        let elf = GuestElf::of_memory(start, site.read_memory(consumer.process, start, end)?);
         let part = discover_at(&elf, [address]).around(&BTreeSet::from([address]));
         if part.regions.is_empty() {
             self.counts.failed += 1;
             return Ok(());
         }
-        self.supply(site, process, &elf, &part, 0)
+        self.supply(site, consumer, &elf, &part, 0)
     }
 
     fn supply(
         &mut self,
         site: &mut impl Site,
-        process: ProcessId,
+        consumer: Consumer,
         elf: &GuestElf,
         part: &Discovery,
         bias: u64,
     ) -> Result<()> {
-        let object = compile(&Bitcode::lift_running(elf, part), &self.host, &self.options, &())?;
-        self.put(site, process, &image::of(&object, bias)?, bias, part.regions.len() as u64)
+        let part = Discovery { faults: consumer.faults, ..part.clone() };
+        let object = compile(&Bitcode::lift_running(elf, &part), &self.host, &self.options, &())?;
+        self.put(site, consumer, &image::of(&object, bias)?, bias, part.regions.len() as u64)
     }
 
     fn put(
         &mut self,
         site: &mut impl Site,
-        process: ProcessId,
+        consumer: Consumer,
         image: &Image,
         bias: u64,
         regions: u64,
     ) -> Result<()> {
-        if site.supply(process, image)? {
+        if site.supply(consumer.process, image)? {
             self.counts.objects += 1;
             self.counts.regions += regions;
             self.counts.bytes += image.bytes.len() as u64;
-            let supplied = self.supplied.entry(process).or_default();
+            let supplied = self.supplied.entry(consumer).or_default();
             supplied.entries.extend(image.entries().map(|entry| entry.wrapping_add(bias)));
         } else {
             self.counts.failed += 1;

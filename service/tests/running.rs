@@ -96,6 +96,21 @@ fn hot_code_of_files_is_compiled_and_kept_for_the_next_run() {
 }
 
 #[test]
+fn a_program_with_a_handler_for_faults_gets_exact_code() {
+    let program = scratch("handler").join("program");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/handler.c");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-static", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(source);
+    assert!(gcc.status().unwrap().success());
+    let program = [program.to_str().unwrap()];
+    let ours = run(&scratch("handler-kept"), &program);
+    assert_eq!(ours.output, native(&program));
+    assert!(ours.counts.objects > 0, "{:?}", ours.counts);
+    // The loop has 30 million iterations of half a dozen instructions.
+    assert!(ours.interpreted < 100_000_000, "{} instructions interpreted", ours.interpreted);
+}
+
+#[test]
 fn generated_code_is_compiled_until_it_changes() {
     let program = scratch("generated").join("program");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/generated.c");

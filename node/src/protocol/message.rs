@@ -301,7 +301,9 @@ pub struct ProcessId {
 pub struct ProcessLook {
     /// Which.
     pub process: ProcessId,
-    /// Files that it has mapped, if it was not known before.
+    /// Only objects with exact faults are of use to it.
+    pub exact: bool,
+    /// Files that it has mapped, if it or that was not known before.
     pub files: Vec<MappedFile>,
     /// Where it interprets often.
     pub wanted: Vec<WantedCode>,

@@ -22,6 +22,13 @@ const AFTER: u64 = 256 << 10;
 /// Most that is read at a time.
 const LARGEST_READ: u64 = 1 << 30;
 
+/// Offset of a field of [`Supply`] from the state area's start.
+macro_rules! field {
+    ($field:ident) => {
+        (offset_of!(ProcessBlock, supply) + offset_of!(Supply, $field)) as u64
+    };
+}
+
 /// The translated processes of a tree.
 #[derive(Debug)]
 pub struct Consumers {
@@ -61,14 +68,15 @@ impl Consumers {
     }
 
     fn look_at(&mut self, pid: u32) -> Result<Option<ProcessLook>> {
-        let is_new = !self.known.get(&pid).is_some_and(Consumer::is_current);
-        if is_new {
+        if !self.known.get(&pid).is_some_and(Consumer::is_current) {
             self.known.remove(&pid);
             let Some(consumer) = Consumer::open(pid)? else { return Ok(None) };
             self.known.insert(pid, consumer);
         }
         let Some(consumer) = self.known.get_mut(&pid) else { return Ok(None) };
         let wanted = consumer.wanted()?;
+        let exact = consumer.area.long(consumer.area.base() + field!(exact))? != 0;
+        let is_new = consumer.exact.replace(exact) != Some(exact);
         if !is_new && wanted.is_empty() {
             return Ok(None);
         }
@@ -76,7 +84,7 @@ impl Consumers {
         let files = if is_new { places.files().collect() } else { Vec::new() };
         let wanted = wanted.into_iter().map(|address| WantedCode { address, place: places.find(address) });
         let process = ProcessId { pid, generation: consumer.generation };
-        Ok(Some(ProcessLook { process, files, wanted: wanted.collect() }))
+        Ok(Some(ProcessLook { process, exact, files, wanted: wanted.collect() }))
     }
 
     fn consumer(&self, process: ProcessId) -> Result<&Consumer> {
@@ -164,7 +172,10 @@ impl Places {
 struct Consumer {
     area: StateArea,
     generation: u64,
+    /// How many wanted addresses have been seen.
     seen: u64,
+    /// What kind of objects was of use to it when it was looked at last.
+    exact: Option<bool>,
 }
 
 /// A translated object as it is to lie in the arena, all offsets being relative.
@@ -195,19 +206,12 @@ impl Image {
     }
 }
 
-/// Offset of a field of [`Supply`] from the state area's start.
-macro_rules! field {
-    ($field:ident) => {
-        (offset_of!(ProcessBlock, supply) + offset_of!(Supply, $field)) as u64
-    };
-}
-
 impl Consumer {
     /// Process `pid`, if it is translated and has started.
     fn open(pid: u32) -> Result<Option<Consumer>> {
         let Some(area) = StateArea::find(pid)? else { return Ok(None) };
         let generation = area.long(area.base() + field!(generation))?;
-        Ok((generation != 0).then_some(Consumer { area, generation, seen: 0 }))
+        Ok((generation != 0).then_some(Consumer { area, generation, seen: 0, exact: None }))
     }
 
     /// Whether it still runs the program that it ran when it was opened.
