@@ -3,7 +3,7 @@
 use crate::run::{Run, seed};
 use tranship_isa::machine::Trap;
 use tranship_isa::x86_64::insn::undefined_flags;
-use tranship_isa::x86_64::{Insn, Mnemonic};
+use tranship_isa::x86_64::{Insn, Mnemonic, OpKind};
 use tranship_tests::differential::{
     Compiled, Emulated, Executor, Interpreter, NativeCpu, Outcome, Random, Sequence, State, cases,
     random_state, sequences, state_differences, text,
@@ -31,29 +31,32 @@ fn sequences_for_arm64_agree_with_the_cpu() {
 
 #[test]
 fn faults_in_sequences_find_the_exact_state() {
-    compare_faults(0xfa17_5eed, 1000, &mut Compiled::exact());
-    compare_faults(seed(), 300, &mut Compiled::exact());
+    compare_faults(0xfa17_5eed, 1000, &mut Compiled::exact(), |_| true);
+    compare_faults(seed(), 300, &mut Compiled::exact(), |_| true);
 }
 
 #[test]
 fn faults_in_sequences_for_arm64_find_the_exact_state() {
-    compare_faults(seed(), 300, &mut Emulated::exact());
+    // A vector may have been stored in part where it crosses into a page that is not there.
+    let is_whole = |i: &Insn| i.op0_kind() != OpKind::Memory || i.memory_size().size() <= 8;
+    compare_faults(seed(), 300, &mut Emulated::exact(), is_whole);
 }
 
 #[test]
 fn a_wrong_state_at_a_fault_is_noticed() {
-    let caught = std::panic::catch_unwind(|| compare_faults(0xfa17_5eed, 100, &mut Compiled::new()));
+    let caught =
+        std::panic::catch_unwind(|| compare_faults(0xfa17_5eed, 100, &mut Compiled::new(), |_| true));
     assert!(caught.is_err());
 }
 
-/// `count` sequences, whose accesses are all to memory that is not there or at its edge: what they have done before they
+/// `count` sequences of instructions that are fit, whose accesses are all to memory that is not there or at its edge: what they have done before they
 /// fault, and nothing else, has been done.
-fn compare_faults(seed: u64, count: usize, executor: &mut dyn Executor) {
+fn compare_faults(seed: u64, count: usize, executor: &mut dyn Executor, is_fit: fn(&Insn) -> bool) {
     println!("seed {seed:x} (set TRANSHIP_SEED to repeat)");
     let mut random = Random::new(seed);
     let mut native = NativeCpu::new();
     let mut cases = cases(&mut random, VARIATIONS);
-    cases.retain(|case| native.has(&case.insn) && !stores_bytes(&case.insn));
+    cases.retain(|case| native.has(&case.insn) && !is_masked(&case.insn) && is_fit(&case.insn));
     let sequences = sequences(&mut random, &cases, count);
     let codes: Vec<&[u8]> = sequences.iter().map(|sequence| &sequence.code[..]).collect();
     executor.prepare(&codes);
@@ -70,13 +73,16 @@ fn compare_faults(seed: u64, count: usize, executor: &mut dyn Executor) {
     run.finish();
 }
 
-/// Of a masked store the interpreter may have done a part when it faults.
-fn stores_bytes(i: &Insn) -> bool {
+/// Of a masked store a part may have been done when it faults, and a masked load may not be made if nothing depends on it
+/// (docs/instructions.md).
+fn is_masked(i: &Insn) -> bool {
     use Mnemonic::{Maskmovdqu, Maskmovq, Vmaskmovdqu, Vmaskmovpd, Vmaskmovps, Vpmaskmovd, Vpmaskmovq};
-    matches!(
-        i.mnemonic(),
-        Maskmovdqu | Maskmovq | Vmaskmovdqu | Vmaskmovpd | Vmaskmovps | Vpmaskmovd | Vpmaskmovq
-    )
+    let in_memory = (0..i.op_count()).any(|op| i.op_kind(op) == OpKind::Memory);
+    i.has_op_mask() && in_memory
+        || matches!(
+            i.mnemonic(),
+            Maskmovdqu | Maskmovq | Vmaskmovdqu | Vmaskmovpd | Vmaskmovps | Vpmaskmovd | Vpmaskmovq
+        )
 }
 
 fn compare_fault(

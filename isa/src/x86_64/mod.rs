@@ -17,4 +17,4 @@ pub mod xsave;
 
 pub use cpu::{Cpu, Flag, Reg, VEC_BYTES, VEC_REGS, X87};
 pub use decode::{DecodeError, Insn, decode};
-pub use iced_x86::Mnemonic;
+pub use iced_x86::{Mnemonic, OpKind};

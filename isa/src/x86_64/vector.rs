@@ -8,7 +8,7 @@ use super::mmx;
 use super::operand::{X86, memory_address, width_of};
 use super::{Insn, Reg};
 use crate::machine::{BinOp, FloatFormat, LaneOp, Trap, Width};
-use iced_x86::{EncodingKind, OpKind};
+use iced_x86::{EncodingKind, Mnemonic, OpKind};
 
 /// Bits of an XMM register, and of the blocks that wider vectors consist of. An MMX value is held as such a vector with
 /// a zero upper half.
@@ -55,7 +55,11 @@ fn whole(i: &Insn) -> Insn {
 
 /// The width of the lanes that EVEX's masks choose: of the operand that can be in memory.
 pub(super) fn lane_of(i: &Insn) -> Width {
-    width_of(whole(i).memory_size().element_size())
+    match i.mnemonic() {
+        // They take every other lane of their operands.
+        Mnemonic::Vpmuldq | Mnemonic::Vpmuludq => Width::W64,
+        _ => width_of(whole(i).memory_size().element_size()),
+    }
 }
 
 /// The lanes that the instruction's mask register chooses, if it names one: all ones or zero.

@@ -52,6 +52,11 @@ pub fn is_alive(pid: u32) -> bool {
     read(pid, "stat").is_ok_and(|stat| state(&stat).is_some_and(|state| !matches!(state, 'Z' | 'X')))
 }
 
+/// Whether the process has memory that can be looked at: one that is about to end has none any more.
+pub fn has_memory(pid: u32) -> bool {
+    maps(pid).is_ok_and(|maps| !maps.is_empty())
+}
+
 /// Threads of a process.
 pub fn threads(pid: u32) -> Result<Vec<u32>> {
     let path = entry(pid, "task");

@@ -60,7 +60,7 @@ impl Consumers {
             match self.look_at(pid) {
                 Ok(look) => looks.extend(look),
                 // One that ends while it is looked at is no error.
-                Err(_) if !proc::is_alive(pid) => {}
+                Err(_) if !proc::has_memory(pid) => {}
                 Err(error) => return Err(error),
             }
         }
