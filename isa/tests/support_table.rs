@@ -16,14 +16,15 @@ This page is made from the instructions' blocks in `isa/src/x86_64/insn/`:
 
 Levels are those of every encoding, but in EVEX these are absent: half precision, gathers, VRNDSCALE to other than
 integers, and with embedded rounding or suppressed exceptions minima, maxima, VRNDSCALE and conversions to integers.
+A masked operand at the edge of memory may be missed for a lane that its mask leaves out.
 
 Compiled code differs from the interpreter, which is as the tables say, in this:
 
 - Of two NaNs, a sum or product of floats may yield either.
 - What nothing depends on may be left out: a load from the function's own frame with its fault, a float operation with
   the flags it raises in MXCSR.
-- A masked load that nothing depends on may be left out with its fault, and a masked store that faults, or on arm64 a vector's
-  store that crosses into a page that is not there, may have been made in part.
+- A masked load that nothing depends on may be left out with its fault, and a masked store that faults, or a store of
+  more than 16 bytes (arm64: 8) that crosses into a page that is not there, may have been made in part.
 - On arm64, MXCSR's FTZ and DAZ work together only and flush before rounding, its denormal flag is raised for flushed
   operands only, and its underflow flag also where a result is tiny before rounding only. A fused zero times infinity
   raises its invalid flag even if a NaN is added.

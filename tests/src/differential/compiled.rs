@@ -101,6 +101,9 @@ pub(super) fn hidden(
 ) -> Option<Hidden> {
     use Outcome::{Completed, MemoryFault, Trapped};
     let refused = |outcome| matches!(outcome, MemoryFault | Trapped(Trap::GeneralProtection));
+    if let Some(hidden) = super::masked_at_an_edge(insn, expected, found) {
+        return Some(hidden);
+    }
     match (expected, found) {
         (Trapped(Trap::FloatingPoint), _) if is_sse(insn) => {
             Some(Hidden::Everything("SSE exceptions that MXCSR does not mask are not raised"))

@@ -104,9 +104,16 @@ pub trait Executor {
     /// Make `found` equal to `expected` in what `insn` leaves to the executor.
     fn forgive(&self, _insn: &Insn, _expected: &State, _found: &mut State) {}
     /// What cannot be seen of the run just made, which should have ended as `expected` and ended as `found`.
-    fn hidden(&self, _insn: &Insn, _before: &State, _expected: Outcome, _found: Outcome) -> Option<Hidden> {
-        None
+    fn hidden(&self, insn: &Insn, _before: &State, expected: Outcome, found: Outcome) -> Option<Hidden> {
+        masked_at_an_edge(insn, expected, found)
     }
+}
+
+/// Whether one side alone has found memory missing that a mask may have left out.
+pub(crate) fn masked_at_an_edge(insn: &Insn, expected: Outcome, found: Outcome) -> Option<Hidden> {
+    let at_edge = expected != found && [expected, found].contains(&Outcome::MemoryFault);
+    let why = "which lanes of a masked operand are accessed, at the edge of memory";
+    (insn.has_op_mask() && at_edge).then_some(Hidden::Everything(why))
 }
 
 /// What an executor cannot show of a result, and why.

@@ -60,6 +60,9 @@ fn is_fit(i: &Insn) -> bool {
             | Mnemonic::Vldmxcsr
             | Mnemonic::Popf
             | Mnemonic::Popfq
+            // Zeros that are known: LLVM subtracts them without a look at the rounding mode, which gives their sign.
+            | Mnemonic::Vzeroall
+            | Mnemonic::Vzeroupper
             | Mnemonic::Wrfsbase
             | Mnemonic::Wrgsbase
     );
