@@ -109,9 +109,17 @@ pub trait Executor {
     }
 }
 
-/// Whether one side alone has found memory missing that a mask may have left out.
+/// Whether one side alone has found memory missing that a mask may have left out: an absent page, or an address that
+/// is none. Where the operand must be aligned, #GP may have another reason.
 pub(crate) fn masked_at_an_edge(insn: &Insn, expected: Outcome, found: Outcome) -> Option<Hidden> {
-    let at_edge = expected != found && [expected, found].contains(&Outcome::MemoryFault);
+    use iced_x86::Mnemonic::{Vmovapd, Vmovaps, Vmovdqa32, Vmovdqa64};
+    let aligned = matches!(insn.mnemonic(), Vmovapd | Vmovaps | Vmovdqa32 | Vmovdqa64);
+    let missing = |outcome| match outcome {
+        Outcome::MemoryFault => true,
+        Outcome::Trapped(Trap::GeneralProtection) => !aligned,
+        _ => false,
+    };
+    let at_edge = expected != found && (missing(expected) || missing(found));
     let why = "which lanes of a masked operand are accessed, at the edge of memory";
     (insn.has_op_mask() && at_edge).then_some(Hidden::Everything(why))
 }

@@ -26,7 +26,11 @@ pub(super) fn hide(ir: &Ir<'_>) {
     }
 }
 
+/// Operand `n`, if it is an integer. Those of calls are not looked at: some are metadata, of which inkwell makes no value.
 fn operand(i: InstructionValue<'_>, n: u32) -> Option<IntValue<'_>> {
+    if i.get_opcode() == InstructionOpcode::Call {
+        return None;
+    }
     match i.get_operand(n)?.value()? {
         BasicValueEnum::IntValue(value) => Some(value),
         _ => None,

@@ -299,7 +299,7 @@ extension! { "sse_integer";
 
     /// Unsigned products of the even double words.
     [Pmuludq, Vpmuludq], exact (m, i) {
-        let (a, b) = pair(m, i);
+        let (a, b) = lane_pair(m, i);
         let low = splat(m, a, W64, 0xffff_ffff);
         let (a, b) = (bitwise(m, And, a, low), bitwise(m, And, b, low));
         let result = m.lanes(Int(Mul), W64, a, b);
@@ -310,7 +310,7 @@ extension! { "sse_integer";
     "vpmuludq zmm1{k1},zmm2,zmm3" = "62f1ed49f4cb";
     /// Signed products of the even double words.
     [Pmuldq, Vpmuldq], exact (m, i) {
-        let (a, b) = pair(m, i);
+        let (a, b) = lane_pair(m, i);
         let (a, b) = (sign_extended_low(m, W64, a), sign_extended_low(m, W64, b));
         let result = m.lanes(Int(Mul), W64, a, b);
         set_lanes(m, i, W64, result);
@@ -460,7 +460,7 @@ pub(super) fn shift_by_operand<M: X86>(m: &mut M, i: &Insn, op: BinOp, lane: Wid
 }
 
 fn shift_by_constant<M: X86>(m: &mut M, i: &Insn, op: BinOp, lane: Width, count: u32) {
-    let value = right(m, i);
+    let value = lanes_at(m, i, last(i));
     let result = match (op, count < lane.bits()) {
         (_, true) => shift(m, op, lane, value, count),
         (AShr, false) => shift(m, op, lane, value, lane.bits() - 1),
@@ -498,7 +498,7 @@ fn multiply_add_bytes<M: X86>(m: &mut M, i: &Insn) {
 
 /// PMULHRSW: ((product >> 14) + 1) >> 1, put together from both halves of the product.
 fn multiply_round<M: X86>(m: &mut M, i: &Insn) {
-    let (a, b) = pair(m, i);
+    let (a, b) = lane_pair(m, i);
     let (high, low) = (m.lanes(MulHighSigned, W16, a, b), m.lanes(Int(Mul), W16, a, b));
     let (high, top) = (shift(m, Shl, W16, high, 1), shift(m, LShr, W16, low, 15));
     let scaled = bitwise(m, Or, high, top);
