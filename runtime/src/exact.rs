@@ -8,7 +8,7 @@ use crate::signal::action;
 use crate::supply;
 use crate::thread::{self, Thread};
 use core::sync::atomic::Ordering;
-use tranship_abi::block::{FAULTS_EXACT, ThreadBlock, phase};
+use tranship_abi::block::{FAULTS_EXACT, ThreadBlock};
 use tranship_abi::signal::SIG_IGN;
 use tranship_abi::signal::number::{SIGBUS, SIGSEGV};
 
@@ -57,7 +57,7 @@ pub fn look_again(before: bool) {
     supply::note_demand();
     interpret::entries_changed();
     interpret::cool();
-    for thread in thread::all().filter(|thread| thread.block().phase.load(Ordering::Relaxed) != phase::FREE) {
+    for thread in thread::used() {
         thread.pending().store(1, Ordering::Release);
     }
 }

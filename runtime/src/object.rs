@@ -161,7 +161,7 @@ pub fn bind(header: &'static ObjectHeader, bias: u64) -> Result<(), ObjectError>
 }
 
 fn set_bias(object: ObjectRef) {
-    let slot = object.header.wrapping_add_signed(header_of(object).bias_slot) as *mut u64;
+    let slot = place(header_of(object), header_of(object).bias_slot) as *mut u64;
     // SAFETY: the object's own writable word.
     unsafe { *slot = object.guest_bias };
 }
@@ -220,8 +220,7 @@ pub struct Entry {
 impl Entry {
     /// Entry `code`, which the object with this header, or any other, enters.
     pub fn new(header: &'static ObjectHeader, code: u64) -> Entry {
-        let enter = (core::ptr::from_ref(header) as u64).wrapping_add_signed(header.enter);
-        Entry { enter, code, faults: header.faults }
+        Entry { enter: place(header, header.enter), code, faults: header.faults }
     }
 
     /// The same, but of code that may know no exact state.
@@ -253,10 +252,14 @@ pub fn entry(thread: Thread) -> Option<Entry> {
     exact::admits_compiled(thread).then(|| entry_at(thread, thread.cpu().rip)).flatten()
 }
 
+/// The address that is `offset` from an object's header.
+pub fn place(header: &'static ObjectHeader, offset: i64) -> u64 {
+    (core::ptr::from_ref(header) as u64).wrapping_add_signed(offset)
+}
+
 /// An object's entries, sorted.
 pub fn entries(header: &'static ObjectHeader) -> &'static [ObjectEntry] {
-    let table =
-        (core::ptr::from_ref(header) as u64).wrapping_add_signed(header.entries) as *const ObjectEntry;
+    let table = place(header, header.entries) as *const ObjectEntry;
     // SAFETY: the header of a checked object says where its table is and how long.
     unsafe { core::slice::from_raw_parts(table, header.entry_count as usize) }
 }
@@ -278,7 +281,7 @@ fn find(guest: u64) -> Option<Entry> {
             }
             let entries = entries(header);
             let index = entries.binary_search_by_key(&linked, |entry| entry.guest).ok()?;
-            Some(Entry::new(header, object.header.wrapping_add_signed(entries.get(index)?.host)))
+            Some(Entry::new(header, place(header, entries.get(index)?.host)))
         })
     })
 }
@@ -291,7 +294,7 @@ pub fn branch_target(thread: Thread, guest: u64) -> u64 {
         (Some(entry), _) => entry.code,
         (None, Some(header)) => {
             report::note_missing_entry(guest);
-            (core::ptr::from_ref(header) as u64).wrapping_add_signed(header.interpret_call)
+            place(header, header.interpret_call)
         }
         (None, None) => return 0,
     };

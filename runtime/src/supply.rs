@@ -127,7 +127,7 @@ pub fn take() {
     }
     drop(held);
     // Branches go to the interpreter, or to what was there before.
-    thread::all().filter(|thread| thread.is_used()).for_each(Thread::forget_branches);
+    thread::used().for_each(Thread::forget_branches);
     interpret::entries_changed();
 }
 
@@ -190,7 +190,8 @@ impl Object {
     }
 
     fn bias(&self) -> u64 {
-        let slot = self.header.load(Ordering::Acquire).wrapping_add_signed(self.header().bias_slot);
+        let header = self.header();
+        let slot = object::place(header, header.bias_slot);
         // SAFETY: the object's own word.
         unsafe { *(slot as *const u64) }
     }
@@ -198,7 +199,7 @@ impl Object {
     /// Its sources, where they are now.
     fn sources(&self) -> impl Iterator<Item = Source> {
         let (header, bias) = (self.header(), self.bias());
-        let first = self.header.load(Ordering::Acquire).wrapping_add_signed(header.sources);
+        let first = object::place(header, header.sources);
         // SAFETY: the header says where they are and how many.
         let sources =
             unsafe { core::slice::from_raw_parts(first as *const Source, header.source_count as usize) };
@@ -212,9 +213,9 @@ impl Object {
 
     /// Its entries: guest address now, and code.
     fn entries(&self) -> impl Iterator<Item = (u64, u64)> {
-        let (at, header, bias) = (self.header.load(Ordering::Acquire), self.header(), self.bias());
+        let (header, bias) = (self.header(), self.bias());
         object::entries(header).iter().map(move |entry: &ObjectEntry| {
-            (entry.guest.wrapping_add(bias), at.wrapping_add_signed(entry.host))
+            (entry.guest.wrapping_add(bias), object::place(header, entry.host))
         })
     }
 
@@ -364,7 +365,5 @@ fn revive_for(guest: u64) -> bool {
 /// Have all threads forget what they know of compiled code, and leave it at their next safepoint.
 pub fn leave_compiled_code() {
     interpret::cool();
-    for thread in thread::all().filter(|thread| thread.is_used()) {
-        thread.leave_compiled_code();
-    }
+    thread::used().for_each(Thread::leave_compiled_code);
 }

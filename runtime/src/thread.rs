@@ -172,6 +172,11 @@ pub fn all() -> impl Iterator<Item = Thread> {
     (0..MAX_THREADS).map(|slot| Thread(hole::thread_block(slot)))
 }
 
+/// Those of them that have a thread.
+pub fn used() -> impl Iterator<Item = Thread> {
+    all().filter(|thread| thread.is_used())
+}
+
 /// Take a free slot, its phase set to running and its host stack mapped.
 pub fn claim_slot() -> Option<Thread> {
     let free = |thread: &Thread| {

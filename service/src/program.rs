@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use tranship_node::protocol::MappedFile;
-use tranship_translate::cache::write_whole;
+use tranship_translate::cache::{hex, write_whole};
 use tranship_translate::discover::discover;
 use tranship_translate::elf::{GuestElf, Segment};
 use tranship_translate::region::Discovery;
@@ -107,8 +107,7 @@ impl Programs {
     }
 
     fn program(&self, elf: GuestElf) -> Program {
-        let digest: String = elf.digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        let profile = self.directory.join(digest).with_extension("hot");
+        let profile = self.directory.join(hex(&elf.digest)).with_extension("hot");
         // Without it, or with one that was damaged, what is hot shows again.
         let lines = fs::read_to_string(&profile).unwrap_or_default();
         let hot: BTreeSet<u64> =

@@ -228,7 +228,7 @@ impl Supplier {
         let supplied = self.supplied.entry(consumer).or_default();
         addresses.retain(|address| !supplied.entries.contains(&address.wrapping_add(bias)));
         program.heat(&addresses);
-        let mut part = program.discovery().around(&addresses);
+        let mut part = Discovery { faults: consumer.faults, ..program.discovery().around(&addresses) };
         part.regions.retain(|region| {
             let tries = supplied.tries.entry(region.entry.wrapping_add(bias)).or_default();
             *tries += 1;
@@ -253,7 +253,8 @@ impl Supplier {
         end: u64,
     ) -> Result<()> {
         let elf = GuestElf::of_memory(start, site.read_memory(consumer.process, start, end)?);
-        let part = discover_at(&elf, [address]).around(&BTreeSet::from([address]));
+        let found = discover_at(&elf, [address]).around(&BTreeSet::from([address]));
+        let part = Discovery { faults: consumer.faults, ..found };
         if part.regions.is_empty() {
             self.counts.failed += 1;
             return Ok(());
@@ -269,8 +270,7 @@ impl Supplier {
         part: &Discovery,
         bias: u64,
     ) -> Result<()> {
-        let part = Discovery { faults: consumer.faults, ..part.clone() };
-        let object = compile(&Bitcode::lift_running(elf, &part), &self.host, &self.options, &())?;
+        let object = compile(&Bitcode::lift_running(elf, part), &self.host, &self.options, &())?;
         self.put(site, consumer, &image::of(&object, bias)?, bias, part.regions.len() as u64)
     }
 

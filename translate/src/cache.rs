@@ -171,6 +171,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal, as files of a cache are named.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

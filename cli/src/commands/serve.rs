@@ -7,6 +7,7 @@ use crate::output::{Context, bytes};
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,7 +35,8 @@ pub(crate) struct Serve {
 /// A unit that is being served.
 struct Served {
     tunnel: Tunnel,
-    isa: Isa,
+    /// Its node's, which says whose supplier serves it.
+    isa: String,
 }
 
 /// What `serve` ends with.
@@ -103,11 +105,23 @@ impl Service<'_> {
                     continue;
                 }
                 let isa = node.info()?.isa;
+                if let Err(why) = self.prepare(isa) {
+                    self.context.say(&why);
+                    continue;
+                }
                 if let Ok(tunnel) = node.attach(&record.spec.id) {
                     self.context.say(&format!("serving {} on {name}", record.spec.id));
-                    self.units.insert(key, Served { tunnel, isa });
+                    self.units.insert(key, Served { tunnel, isa: isa.to_string() });
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Have a supplier for nodes of `isa`.
+    fn prepare(&mut self, isa: Isa) -> std::result::Result<(), String> {
+        if let Entry::Vacant(place) = self.suppliers.entry(isa.to_string()) {
+            place.insert(Supplier::new(objects::host(isa)?, &self.context.lab.objects()));
         }
         Ok(())
     }
@@ -116,19 +130,7 @@ impl Service<'_> {
     fn round(&mut self) {
         let mut over = Vec::new();
         for (key, served) in &mut self.units {
-            let host = match objects::host(served.isa) {
-                Ok(host) => host,
-                Err(why) => {
-                    self.context.say(&why);
-                    over.push(key.clone());
-                    continue;
-                }
-            };
-            let directory = self.context.lab.objects();
-            let supplier = self
-                .suppliers
-                .entry(served.isa.to_string())
-                .or_insert_with(|| Supplier::new(host, &directory));
+            let Some(supplier) = self.suppliers.get_mut(&served.isa) else { continue };
             let mut hear = |error: &tranship_service::ServiceError| self.context.say(&error.to_string());
             if !supplier.round(&mut served.tunnel, &mut hear).unwrap_or(false) {
                 supplier.keep(&mut hear);

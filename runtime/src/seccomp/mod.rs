@@ -11,7 +11,6 @@ use crate::thread::{self, Thread};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use program::Data;
-use tranship_abi::block::phase;
 use tranship_abi::signal::SigInfo;
 use tranship_abi::signal::number::{SIGKILL, SIGSYS};
 use tranship_abi::syscall::nr;
@@ -158,11 +157,8 @@ fn trap(thread: Thread, number: u64, value: i32) {
 
 /// Threads of the calling thread's process.
 fn siblings(thread: Thread) -> impl Iterator<Item = Thread> {
-    let same = move |other: &Thread| {
-        other.block().phase.load(Ordering::Acquire) != phase::FREE
-            && other.private().dispositions == thread.private().dispositions
-    };
-    thread::all().filter(move |other| other.slot() != thread.slot()).filter(same)
+    let same = move |other: &Thread| other.private().dispositions == thread.private().dispositions;
+    thread::used().filter(move |other| other.slot() != thread.slot()).filter(same)
 }
 
 fn is_only(thread: Thread) -> bool {

@@ -277,7 +277,7 @@ fn become_only_thread(thread: Thread) {
     let slot = thread.slot();
     for other in thread::all().filter(|other| other.slot() != slot) {
         // Reading first, so that pages which were never used stay so.
-        if other.block().phase.load(Ordering::Relaxed) != phase::FREE {
+        if other.is_used() {
             other.block().phase.store(phase::FREE, Ordering::Relaxed);
         }
     }
@@ -296,8 +296,7 @@ fn become_only_thread(thread: Thread) {
 
 /// Is this the only thread?
 fn is_last(thread: Thread) -> bool {
-    let running = |other: &Thread| other.block().phase.load(Ordering::Acquire) != phase::FREE;
-    !thread::all().any(|other| other.slot() != thread.slot() && running(&other))
+    !thread::used().any(|other| other.slot() != thread.slot())
 }
 
 pub(super) fn exit(call: &Call) -> Outcome {

@@ -313,6 +313,28 @@ impl Discovery {
             let labels: Vec<u64> = addresses.iter().copied().filter(|a| region.may_enter(*a)).collect();
             region.labels.extend(labels);
         }
+        self.with(regions)
+    }
+
+    /// The same regions in pieces of about `bytes` bytes of code.
+    pub fn pieces(&self, bytes: u64) -> Vec<Discovery> {
+        let (mut pieces, mut piece, mut size) = (Vec::new(), Vec::new(), 0);
+        for region in &self.regions {
+            size += region.blocks.values().map(|block| block.end - block.start).sum::<u64>();
+            piece.push(region.clone());
+            if size >= bytes {
+                pieces.push(self.with(std::mem::take(&mut piece)));
+                size = 0;
+            }
+        }
+        if !piece.is_empty() {
+            pieces.push(self.with(piece));
+        }
+        pieces
+    }
+
+    /// What is known of the file, with these of its regions.
+    fn with(&self, regions: Vec<Region>) -> Discovery {
         Discovery {
             regions,
             address_taken: self.address_taken.clone(),
@@ -321,23 +343,6 @@ impl Discovery {
             report: Report::default(),
             faults: self.faults,
         }
-    }
-
-    /// The same regions in pieces of about `bytes` bytes of code.
-    pub fn pieces(&self, bytes: u64) -> Vec<Discovery> {
-        let mut pieces = Vec::new();
-        let (mut piece, mut size) = (Discovery { regions: Vec::new(), ..self.clone() }, 0);
-        for region in &self.regions {
-            size += region.blocks.values().map(|block| block.end - block.start).sum::<u64>();
-            piece.regions.push(region.clone());
-            if size >= bytes {
-                let empty = Discovery { regions: Vec::new(), ..piece.clone() };
-                pieces.push(std::mem::replace(&mut piece, empty));
-                size = 0;
-            }
-        }
-        pieces.extend(Some(piece).filter(|piece| !piece.regions.is_empty()));
-        pieces
     }
 
     /// The region that is entered at `entry`.
