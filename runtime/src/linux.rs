@@ -23,6 +23,7 @@ impl Errno {
     pub const EACCES: Errno = Errno(13);
     pub const EFAULT: Errno = Errno(14);
     pub const EEXIST: Errno = Errno(17);
+    pub const EBUSY: Errno = Errno(16);
     pub const EINVAL: Errno = Errno(22);
     pub const ENOSPC: Errno = Errno(28);
     pub const ENAMETOOLONG: Errno = Errno(36);

@@ -10,6 +10,7 @@ use crate::object;
 use crate::report;
 use crate::signal;
 use crate::supply;
+use crate::syscall;
 use crate::thread::Thread;
 use core::sync::atomic::Ordering;
 use tranship_abi::block::{MAGIC, ThreadBlock, VERSION};
@@ -81,4 +82,8 @@ fn start_thread(thread: Thread) {
     // A request to park that came with the checkpoint is looked at before the first instruction.
     thread.pending().store(1, Ordering::Release);
     signal::apply_mask(thread);
+    if state.rseq != 0 {
+        // Where its area is no more, the kernel at home will say so.
+        let _ = syscall::forget_cpu(state.rseq);
+    }
 }

@@ -397,7 +397,7 @@ syscalls! {
     pkey_free 331 290 (Int) [emulate];
     statx 332 291 (Fd Path Int Int Out) [emulate];
     io_pgetevents 333 292 (Long Long Long Out In In) [emulate] approximate "a migration in mid-wait starts the timeout anew";
-    rseq 334 293 (Long Int Int Int) [emulate] approximate "ENOSYS, which C libraries are prepared for: the kernel would have to know the guest's PC";
+    rseq 334 293 (Long Int Int Int) [emulate] approximate "registered when the guest is home: abroad its area says that no CPU is known, so that no restartable sequence succeeds";
     pidfd_send_signal 424 424 (Fd Int In Int) [pass];
     io_uring_setup 425 425 (Int InOut) [absent IO_URING];
     io_uring_enter 426 426 (Fd Int Int Int In Long) [absent IO_URING];

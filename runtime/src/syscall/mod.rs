@@ -74,7 +74,7 @@ macro_rules! attempt {
     };
 }
 pub(crate) use attempt;
-pub(crate) use threads::leave;
+pub(crate) use threads::{forget_cpu, leave};
 
 /// Make the system call whose instruction ends at the guest PC. True if the guest is somewhere else now.
 pub fn perform(thread: Thread) -> bool {

@@ -339,7 +339,51 @@ pub(super) fn set_robust_list(call: &Call) -> Outcome {
     outcome
 }
 
-/// What was registered at home is kept in the thread's state; abroad there is no registration.
-pub(super) fn rseq(_: &Call) -> Outcome {
-    Errno::ENOSYS.into()
+/// A registration is only kept in the thread's state: the host's kernel could not restart a guest's sequence.
+pub(super) fn rseq(call: &Call) -> Outcome {
+    let [area, length, flags, signature, ..] = call.args;
+    let state = call.thread.state();
+    let asked = (area, length as u32, signature as u32);
+    let present = (state.rseq, state.rseq_len, state.rseq_signature);
+    let next = match registration(asked, present, flags) {
+        Ok(next) => next,
+        Err(errno) => return errno.into(),
+    };
+    if let Err(errno) = forget_cpu(area) {
+        return errno.into();
+    }
+    (state.rseq, state.rseq_len, state.rseq_signature) = next;
+    Outcome::Done(0)
+}
+
+/// A thread's area, its length and signature; zeros where there is none.
+type Registration = (u64, u32, u32);
+
+/// What a thread that has `present` has after rseq(2) with these arguments.
+fn registration(asked: Registration, present: Registration, flags: u64) -> Result<Registration, Errno> {
+    const UNREGISTER: u64 = 1;
+    /// Bytes of the first version, and its alignment.
+    const FIRST_VERSION: u32 = 32;
+    let (area, length, signature) = asked;
+    let known = area != 0 && area == present.0;
+    match flags {
+        0 | UNREGISTER if known && length == present.1 && signature != present.2 => Err(Errno::EPERM),
+        UNREGISTER if known && asked == present => Ok((0, 0, 0)),
+        0 if known && asked == present => Err(Errno::EBUSY),
+        0 if present.0 == 0
+            && area != 0
+            && area % u64::from(FIRST_VERSION) == 0
+            && length >= FIRST_VERSION =>
+        {
+            Ok(asked)
+        }
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// Have the rseq(2) area at `area` say that the thread's CPU is not known, as it does where nothing is registered.
+pub(crate) fn forget_cpu(area: u64) -> Result<(), Errno> {
+    const CPU_ID_START: u32 = 0;
+    const CPU_ID_UNINITIALIZED: u32 = !0;
+    access::write(area, &[CPU_ID_START, CPU_ID_UNINITIALIZED])
 }
