@@ -52,6 +52,40 @@ pub(crate) struct Lifted {
     pub(crate) regions: usize,
 }
 
+/// What to do about guest programs that have not been compiled yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Uncompiled {
+    /// Compile them first.
+    Compile,
+    /// Have them interpreted.
+    Interpret,
+}
+
+impl Uncompiled {
+    /// Compile, unless the program is to go on at once.
+    pub(crate) fn unless(at_once: bool) -> Uncompiled {
+        if at_once { Uncompiled::Interpret } else { Uncompiled::Compile }
+    }
+}
+
+/// The object as for [`object`], or none where there is none yet and `uncompiled` says to do without.
+fn object_or_none(
+    lab: &Lab,
+    name: &Path,
+    elf: Vec<u8>,
+    isa: Isa,
+    uncompiled: Uncompiled,
+    display: &Mutex<Display>,
+) -> Result<Option<Cached>> {
+    if uncompiled == Uncompiled::Compile {
+        return object(lab, name, elf, isa, Faults::Fatal, display).map(Some);
+    }
+    let failed = |why: String| CliError::Translate { file: name.to_owned(), why };
+    let host = host(isa).map_err(failed)?;
+    let guest = GuestElf::parse(elf).map_err(|why| failed(why.to_string()))?;
+    Ok(Cache::new(lab.objects()).present(&guest, &host, &Options::default()))
+}
+
 /// Lift the program in `file`.
 pub(crate) fn lift(context: &Context, file: &Path) -> Result<Lifted> {
     let guest = guest(file)?;
@@ -126,6 +160,7 @@ pub(crate) struct Supply<'a> {
     pub(crate) from: &'a Node,
     /// Where it goes.
     pub(crate) to: &'a Node,
+    pub(crate) uncompiled: Uncompiled,
     pub(crate) display: Mutex<Display>,
 }
 
@@ -134,8 +169,10 @@ impl Conductor for Supply<'_> {
         let mut made_for = Vec::new();
         for program in programs {
             let elf = self.from.read_file(self.unit, program)?;
-            let made = object(self.lab, Path::new(program), elf, to.isa, Faults::Fatal, &self.display);
+            let path = Path::new(program);
+            let made = object_or_none(self.lab, path, elf, to.isa, self.uncompiled, &self.display);
             let made = made.map_err(|why| NodeError::io(format!("translating {program}"), why))?;
+            let Some(made) = made else { continue };
             send(self.to, &made, &self.display)?;
             made_for.push(GuestProgram { path: program.clone(), object: made.digest });
         }
@@ -170,6 +207,7 @@ pub(crate) fn how_to_run(
     spec: &UnitSpec,
     root: &Path,
     translated: bool,
+    uncompiled: Uncompiled,
 ) -> Result<Translation> {
     let info = node.info()?;
     let program = find_program(root, spec)?;
@@ -178,7 +216,10 @@ pub(crate) fn how_to_run(
     }
     let elf = node.read_file(&spec.id, &program.path)?;
     let display = Mutex::new(context.progress());
-    let made = object(&context.lab, Path::new(&program.path), elf, info.isa, Faults::Fatal, &display)?;
+    let path = Path::new(&program.path);
+    let Some(made) = object_or_none(&context.lab, path, elf, info.isa, uncompiled, &display)? else {
+        return Ok(Translation::Objects(vec![]));
+    };
     send(node, &made, &display)?;
     Ok(Translation::Objects(vec![GuestProgram { path: program.path, object: made.digest }]))
 }

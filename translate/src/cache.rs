@@ -87,7 +87,12 @@ impl Cache {
         })
     }
 
-    /// The same of the regions around the addresses in `hot`, for a process that runs, see [`Bitcode::lift_running`].
+    /// The object that [`Cache::object`] would return without compiling.
+    pub fn present(&self, elf: &GuestElf, host: &Host, options: &Options) -> Option<Cached> {
+        self.find(&self.directory.join(hex(&key(elf, host, options))))
+    }
+
+    /// The same as [`Cache::object`] of the regions around the addresses in `hot`, for a process that runs, see [`Bitcode::lift_running`].
     /// `part` is only asked for them if there is no such object yet.
     pub fn running(
         &self,

@@ -3,7 +3,7 @@
 use super::history;
 use crate::error::Result;
 use crate::find;
-use crate::objects::Supply;
+use crate::objects::{Supply, Uncompiled};
 use crate::output::Context;
 use clap::Args;
 use std::process::ExitCode;
@@ -26,6 +26,9 @@ pub(crate) struct Migrate {
     /// Translate even if that node could run it natively.
     #[arg(long)]
     translated: bool,
+    /// Compile nothing first: what has no object yet is interpreted there, until `tranship serve` supplies it.
+    #[arg(long)]
+    at_once: bool,
 }
 
 impl Migrate {
@@ -42,7 +45,14 @@ impl Migrate {
             translated: self.translated,
         };
         let display = Mutex::new(context.progress());
-        let mut supply = Supply { lab: &context.lab, unit: &self.unit, from: &from, to: &to, display };
+        let mut supply = Supply {
+            lab: &context.lab,
+            unit: &self.unit,
+            from: &from,
+            to: &to,
+            uncompiled: Uncompiled::unless(self.at_once),
+            display,
+        };
         let (_, crossing) = migrate(&migration, &mut supply)?;
         drop(supply);
         if let Err(error) = context.lab.history().add(&crossing) {

@@ -2,7 +2,7 @@
 
 use crate::commands::logs::{Follower, exit_code};
 use crate::error::{CliError, Result};
-use crate::objects;
+use crate::objects::{self, Uncompiled};
 use crate::output::Context;
 use clap::Args;
 use serde::Serialize;
@@ -41,6 +41,9 @@ pub(crate) struct Run {
     /// Translate even if the node could run it natively.
     #[arg(long)]
     translated: bool,
+    /// Compile nothing first: what has no object yet is interpreted, until `tranship serve` supplies it.
+    #[arg(long)]
+    at_once: bool,
     /// Nodes to bring the root and a translated object to before the program starts, so that a migration to them moves
     /// only what has changed by then.
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
@@ -130,7 +133,8 @@ impl Run {
             node.create(spec)?;
             made.push(node);
             send_root(context, node, &spec.id, &root.path)?;
-            objects::how_to_run(context, node, spec, &root.path, translated)
+            let uncompiled = Uncompiled::unless(self.at_once);
+            objects::how_to_run(context, node, spec, &root.path, translated, uncompiled)
         };
         for node in standby {
             make(node, false)?;
