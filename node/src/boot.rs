@@ -3,6 +3,7 @@
 
 use crate::error::{NodeError, Result};
 use crate::record::Isa;
+use crate::unit::network;
 use crate::unit::paths::{INSTALLED, STATE, program};
 use clap::Args;
 use rustix::mount::{
@@ -91,6 +92,7 @@ pub fn boot_inside(boot: &Boot) -> Result<()> {
         new_mount(kind, &make_below(root, at)?)?;
     }
     change_root(root)?;
+    network::make()?;
     init(&boot.agent)
 }
 

@@ -2,6 +2,7 @@
 //! stopped under CRIU's hands, it waits for a verdict. So a dumped original resumes exactly as it was unless it is
 //! told to end, also when we die; and a restored copy has not run an instruction before it is told to go on.
 
+use super::network;
 use super::paths::UnitDir;
 use crate::error::{NodeError, Result};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -70,6 +71,8 @@ fn criu(action: &str, images: &Path) -> Command {
     command.arg("--log-file").arg(log_name(action)).arg("-v2");
     // Cgroups are the node's business.
     command.arg("--manage-cgroups=ignore");
+    // Whoever is connected from elsewhere has to connect again, until addresses move too.
+    command.arg("--tcp-close").arg("--skip-in-flight");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
@@ -84,7 +87,7 @@ fn gated(unit: &UnitDir, mut command: Command, action: &'static str, images: &Pa
     let listener = UnixListener::bind(&socket).map_err(NodeError::at("listening at", &socket))?;
     listener.set_nonblocking(true).map_err(NodeError::at("listening at", &socket))?;
     command.env(GATE_SOCKET, &socket).arg("--action-script").arg(gate_program(unit)?);
-    let mut criu = command.spawn().map_err(|why| match why.kind() {
+    let mut criu = network::inside(|| command.spawn()).map_err(|why| match why.kind() {
         ErrorKind::NotFound => NodeError::Missing {
             what: "criu".to_owned(),
             remedy: "install CRIU 4.2 or newer in the node's root".to_owned(),

@@ -2,6 +2,7 @@
 
 use super::elf;
 use super::enter::{self, Enter};
+use super::network;
 use super::paths::{UnitDir, objects, runtime};
 use crate::baseline;
 use crate::error::{NodeError, Result};
@@ -163,9 +164,11 @@ fn in_new_pid_namespace(
     spawn: impl FnOnce() -> std::io::Result<std::process::Child> + Send,
 ) -> Result<std::process::Child> {
     let on_thread = move || {
-        // SAFETY: only the namespace of future children changes, no descriptor table.
-        unsafe { unshare_unsafe(UnshareFlags::NEWPID) }?;
-        spawn()
+        network::inside(|| {
+            // SAFETY: only the namespace of this thread's future children changes, no descriptor table.
+            unsafe { unshare_unsafe(UnshareFlags::NEWPID) }?;
+            spawn()
+        })
     };
     let outcome = thread::scope(|scope| scope.spawn(on_thread).join());
     outcome.map_err(|_| failure_to_start("the thread died"))?.map_err(failure_to_start)
