@@ -4,7 +4,7 @@
 export PATH := /usr/bin:/bin:/usr/sbin:/sbin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: setup blobs agents build test test-packages demo bench-translate bench-recode fmt lint clean help
+.PHONY: setup blobs agents build test test-packages test-crossings demo bench-translate bench-recode fmt lint clean help
 
 setup: ## install missing Debian packages and fetch crates
 	@setup/install
@@ -23,6 +23,9 @@ test: setup blobs agents ## lints, unit, differential and migration tests, fuzzi
 
 test-packages: setup ## run two dozen Debian programs under the runtime for each host, those that take long too
 	cargo test -q -p tranship-runtime --locked --features long --test runtime packages::
+
+test-crossings: setup blobs agents ## redis, nginx, Python and threads cross 20 times under load, and twice to the arm64 machine
+	cargo test -q -p tranship --locked --features long --test nodes servers::
 
 demo: build ## two Debian programs cross from x86-64 to arm64 and back in mid-run
 	@cli/demo/run

@@ -11,9 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The root of nodes on this kernel. The emulator for the virtual machine is in it too.
-const X86_64: Recipe = Recipe { architecture: "amd64", packages: &["base-files", "criu", "qemu-system-arm"] };
+const X86_64: Recipe =
+    Recipe { suite: SUITE, architecture: "amd64", packages: &["base-files", "criu", "qemu-system-arm"] };
 /// The virtual machine's root and kernel.
 const ARM64: Recipe = Recipe {
+    suite: SUITE,
     architecture: "arm64",
     packages: &["base-files", "busybox-static", "criu", "linux-image-arm64"],
 };
@@ -59,6 +61,11 @@ pub(crate) fn x86_root(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<PathBu
     })
 }
 
+/// A tree of packages, `name` in the cache.
+pub(crate) fn tree(cache: &Path, name: &str, recipe: &Recipe) -> Result<PathBuf> {
+    once(cache, name, &key(recipe, ""), |directory, log| debian::extract(recipe, directory, log))
+}
+
 /// What the arm64 machine starts from.
 pub(crate) fn arm64_vm(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Vm> {
     let extra = format!("{INIT}{MODULES:?}{DISK_BYTES}");
@@ -83,7 +90,8 @@ pub(crate) fn arm64_vm(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Vm> {
 
 /// What distinguishes one build from another.
 fn key(recipe: &Recipe, extra: &str) -> String {
-    let text = format!("{SUITE} {} {:?} {extra}", recipe.architecture, recipe.packages);
+    let Recipe { suite, architecture, packages } = recipe;
+    let text = format!("{suite} {architecture} {packages:?} {extra}");
     Sha256::digest(text).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 

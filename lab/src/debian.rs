@@ -12,7 +12,9 @@ pub(crate) const SUITE: &str = "forky";
 
 /// A root tree to make.
 #[derive(Debug)]
-pub(crate) struct Recipe {
+pub struct Recipe {
+    /// Debian's name of the release.
+    pub suite: &'static str,
     /// Debian's name of the machine.
     pub architecture: &'static str,
     /// Packages; what they depend on comes too.
@@ -31,7 +33,7 @@ pub(crate) fn extract(recipe: &Recipe, root: &Path, log: &Path) -> Result<()> {
     command.arg("--aptopt=Acquire::Check-Valid-Until \"false\"");
     command.arg("--aptopt=Acquire::Retries \"5\"").arg("--aptopt=APT::Install-Recommends \"false\"");
     command.arg(format!("--include={}", recipe.packages.join(",")));
-    command.arg(SUITE).arg(root).arg(mirror);
+    command.arg(recipe.suite).arg(root).arg(mirror);
     run(command, "mmdebstrap", "mmdebstrap", output, errors, log)
 }
 

@@ -13,6 +13,7 @@ mod state;
 mod vm;
 
 pub use companions::companions;
+pub use debian::Recipe;
 pub use error::{LabError, Result};
 pub use state::{Kind, LabFile, NodeEntry};
 
@@ -87,6 +88,12 @@ impl Lab {
     /// The root of nodes on this kernel, built if it is not there yet: a Debian root with CRIU in it.
     pub fn x86_root(&self, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
         build::x86_root(&self.cache, say)
+    }
+
+    /// The tree of `recipe`, extracted if it is not there yet: for units' roots. Not to be written to.
+    pub fn tree(&self, name: &str, recipe: &Recipe) -> Result<PathBuf> {
+        fs::create_dir_all(&self.cache).map_err(LabError::at("making", &self.cache))?;
+        build::tree(&self.cache, name, recipe)
     }
 
     /// Build what is not built and start what does not run of `nodes`. `say` hears of each step.

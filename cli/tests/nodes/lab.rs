@@ -1,7 +1,7 @@
 //! A lab of a test's own, and the command line as a user calls it.
 
 use serde_json::Value as Json;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -89,6 +89,11 @@ impl TestLab {
     pub(crate) fn migrate(&self, unit: &str, to: &str, translated: bool) -> Json {
         let options: &[&str] = if translated { &["--translated"] } else { &[] };
         self.json(&[&["migrate", unit, "--to", to], options].concat())
+    }
+
+    /// The network of a node's units.
+    pub(crate) fn network(&self, node: &str) -> File {
+        File::open(format!("/proc/{}/root/run/tranship-network", self.node_pid(node))).unwrap()
     }
 
     /// Wait for a unit's good end; returns its whole output.

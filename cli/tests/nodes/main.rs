@@ -9,5 +9,7 @@ mod dam;
 mod deaths;
 mod homecoming;
 mod lab;
+mod load;
 mod program;
+mod servers;
 mod supply;

@@ -6,6 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
+use tranship_lab::{Lab, Recipe};
 
 /// Debian's, from the package busybox-static.
 pub(crate) const BUSYBOX: &str = "/bin/busybox";
@@ -29,10 +30,30 @@ pub(crate) fn c_root(lab: &TestLab, source: &str) -> PathBuf {
     let root = lab.path("root");
     fs::create_dir_all(root.join("bin")).unwrap();
     let binary = root.join("bin").join(Path::new(source).file_stem().unwrap());
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
-    let status = Command::new("gcc").args(["-O1", "-w", "-static", "-o"]).arg(binary).arg(source).status();
+    let line = ["-O1", "-w", "-static", "-o"];
+    let status = Command::new("gcc").args(line).arg(binary).arg(self::source(source)).status();
     assert!(status.unwrap().success());
     root
+}
+
+/// A root directory with Debian's redis, nginx and Python in it, and a program of `tests/programs` beside.
+pub(crate) fn debian_root(lab: &TestLab) -> PathBuf {
+    let packages = &["nginx-light", "python3", "redis-server"];
+    let recipe = Recipe { suite: "bookworm", architecture: "amd64", packages };
+    let tree = Lab::new(None).tree("servers", &recipe).unwrap();
+    let root = lab.path("root");
+    // Links, and none to what no unit may have or nobody reads.
+    let copied = Command::new("cp").arg("-al").arg(tree).arg(&root).status();
+    assert!(copied.unwrap().success());
+    for useless in ["dev", "usr/share/doc", "usr/share/locale", "usr/share/man", "usr/share/perl"] {
+        fs::remove_dir_all(root.join(useless)).unwrap();
+    }
+    root
+}
+
+/// The path of a source in `tests/programs`.
+pub(crate) fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 
 /// Have busybox's translated object in the cache of the command line, where every migration looks for it.
