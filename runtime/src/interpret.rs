@@ -160,28 +160,37 @@ pub fn entries_changed() {
 
 /// Times that a jump or call must have been interpreted for its target to be worth compiling.
 const HOT: u64 = 64;
-/// In place of that number: it has been asked for.
-const ASKED: u64 = 0xffff;
+/// After so many more times it is asked for again: what came may not have been enough.
+const STILL_HOT: u64 = 1 << 12;
+
+/// Lines of [`HEAT`] that a target may be in: where one is hot by turns with another, both are noticed.
+const WAYS: usize = 4;
 
 /// Targets of jumps and calls (from bit 16 on), and how often they have been interpreted lately.
-static HEAT: [AtomicU64; 1 << 13] = [const { AtomicU64::new(0) }; 1 << 13];
+static HEAT: [[AtomicU64; WAYS]; 1 << 11] = [const { [const { AtomicU64::new(0) }; WAYS] }; 1 << 11];
 
 /// Control went to `guest`, which has no compiled entry.
 #[inline]
 pub fn note_target(guest: u64) {
-    let line = &HEAT[(guest ^ guest >> 13) as usize % HEAT.len()];
-    let (tag, heat) = (guest << 16, line.load(Ordering::Relaxed));
-    let count = if heat & !0xffff == tag { heat & 0xffff } else { 0 };
-    if count == ASKED {
-        return;
-    }
-    let next = if count + 1 >= HOT && supply::want(guest) { ASKED } else { (count + 1).min(HOT) };
+    let lines = &HEAT[(guest ^ guest >> 11) as usize % HEAT.len()];
+    let tag = guest << 16;
+    let is_its = |line: &&AtomicU64| line.load(Ordering::Relaxed) & !0xffff == tag;
+    let coldest = || lines.iter().min_by_key(|line| line.load(Ordering::Relaxed) & 0xffff);
+    let Some(line) = lines.iter().find(is_its).or_else(coldest) else { return };
+    let heat = line.load(Ordering::Relaxed);
+    let count = if heat & !0xffff == tag { (heat & 0xffff) + 1 } else { 1 };
+    let next = match count {
+        HOT if !supply::want(guest) => HOT - 1,
+        0x1_0000 => HOT + 1,
+        _ if count % STILL_HOT == 0 && !supply::want(guest) => count - 1,
+        _ => count,
+    };
     line.store(tag | next, Ordering::Relaxed);
 }
 
 /// Forget what has been asked for: it may be needed anew.
 pub fn cool() {
-    for line in &HEAT {
+    for line in HEAT.iter().flatten() {
         line.store(0, Ordering::Relaxed);
     }
 }

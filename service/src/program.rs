@@ -1,7 +1,7 @@
 //! Guest files that processes execute: what is in them, and which of it has been hot.
 
 use crate::{Result, ServiceError};
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
@@ -20,12 +20,14 @@ const PAGE: u64 = 4096;
 pub(crate) struct Program {
     pub(crate) elf: GuestElf,
     discovery: OnceCell<Discovery>,
-    /// Addresses, as linked, that processes have wanted so far.
-    hot: RefCell<BTreeSet<u64>>,
-    /// How many of them the latest object of it was made for.
-    served: RefCell<usize>,
+    pieces: RefCell<Vec<Piece>>,
+    /// More pieces than are written down.
+    has_grown: Cell<bool>,
     profile: PathBuf,
 }
+
+/// Addresses, as linked, that are entries of one object.
+pub(crate) type Piece = BTreeSet<u64>;
 
 impl Program {
     /// Whether what is mapped of the file is code.
@@ -51,25 +53,32 @@ impl Program {
         self.discovery.get_or_init(|| discover(&self.elf))
     }
 
-    /// Note that `addresses` are hot.
-    pub(crate) fn heat(&self, addresses: &BTreeSet<u64>) {
-        self.hot.borrow_mut().extend(addresses);
+    /// What has been hot so far, in the pieces that it was compiled in.
+    pub(crate) fn pieces(&self) -> Vec<Piece> {
+        self.pieces.borrow().clone()
     }
 
-    /// What has been hot.
-    pub(crate) fn hot(&self) -> BTreeSet<u64> {
-        self.hot.borrow().clone()
+    /// More has been hot.
+    pub(crate) fn add(&self, piece: Piece) {
+        self.pieces.borrow_mut().push(piece);
+        self.has_grown.set(true);
     }
 
-    /// Whether more has been hot since this was asked last.
-    pub(crate) fn has_grown(&self) -> bool {
-        let now = self.hot.borrow().len();
-        self.served.replace(now) < now
-    }
-
-    /// Write down what has been hot.
+    /// Write down what has been hot, if there is more of it. Where most of it came in small pieces it becomes one, in which
+    /// calls go directly.
     pub(crate) fn save(&self) -> io::Result<()> {
-        let lines: String = self.hot.borrow().iter().map(|address| format!("{address:x}\n")).collect();
+        if !self.has_grown.take() {
+            return Ok(());
+        }
+        let mut pieces = self.pieces.borrow_mut();
+        let all: Piece = pieces.iter().flatten().copied().collect();
+        let largest = pieces.iter().map(Piece::len).max().unwrap_or(0);
+        if pieces.len() > 1 && largest * 2 <= all.len() {
+            *pieces = vec![all];
+        }
+        let word = |address: &u64| format!("{address:x}");
+        let line = |piece: &Piece| piece.iter().map(word).collect::<Vec<_>>().join(" ") + "\n";
+        let lines: String = pieces.iter().map(line).collect();
         write_whole(&self.profile, lines.as_bytes())
     }
 }
@@ -110,9 +119,11 @@ impl Programs {
         let profile = self.directory.join(hex(&elf.digest)).with_extension("hot");
         // Without it, or with one that was damaged, what is hot shows again.
         let lines = fs::read_to_string(&profile).unwrap_or_default();
-        let hot: BTreeSet<u64> =
-            lines.lines().filter_map(|line| u64::from_str_radix(line, 16).ok()).collect();
-        let (served, hot) = (RefCell::new(hot.len()), RefCell::new(hot));
-        Program { elf, discovery: OnceCell::new(), hot, served, profile }
+        let addresses = |line: &str| -> Piece {
+            line.split(' ').filter_map(|word| u64::from_str_radix(word, 16).ok()).collect()
+        };
+        let pieces = lines.lines().map(addresses).filter(|piece| !piece.is_empty()).collect();
+        let (pieces, has_grown) = (RefCell::new(pieces), Cell::new(false));
+        Program { elf, discovery: OnceCell::new(), pieces, has_grown, profile }
     }
 }

@@ -1,7 +1,7 @@
 //! The service's round: ask every process what it wants, find what lies there, compile it, supply it.
 
 use crate::image;
-use crate::program::{Program, Programs};
+use crate::program::{Piece, Program, Programs};
 use crate::{Result, ServiceError, Site};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -43,8 +43,8 @@ pub struct Counts {
     pub wanted: u64,
     /// Objects that were compiled and supplied.
     pub objects: u64,
-    /// Regions in them.
-    pub regions: u64,
+    /// Entries that they have.
+    pub entries: u64,
     /// Bytes of them.
     pub bytes: u64,
     /// Addresses that nothing could be compiled for.
@@ -65,6 +65,9 @@ struct Supplied {
     equipped: BTreeSet<u64>,
     /// Entries that it has, by their address in the process.
     entries: BTreeSet<u64>,
+    /// Starts of regions that were compiled for it in the last round, by their address in the process: what it wanted inside
+    /// them it may have wanted before they came.
+    latest: BTreeSet<u64>,
     /// How often regions of files were compiled, by their address in the process.
     tries: HashMap<u64, u32>,
 }
@@ -109,28 +112,25 @@ impl Supplier {
         self.keep(hear);
     }
 
-    /// Keep what has been hot for processes to come: one object for each file, in which calls go directly.
+    /// Keep what has been hot for processes to come.
     pub fn keep(&mut self, mut hear: impl FnMut(&ServiceError)) {
-        let programs: Vec<Rc<Program>> = self.programs.all().filter(|p| p.has_grown()).cloned().collect();
+        let programs: Vec<Rc<Program>> = self.programs.all().cloned().collect();
         for program in programs {
-            let kept = program.save().map_err(|why| NodeError::io("writing down what is hot", why).into());
-            if let Err(error) = kept.and_then(|()| self.object_of(&program, Faults::Fatal)) {
+            let saved = program.save().map_err(|why| NodeError::io("writing down what is hot", why).into());
+            let make = |piece: &Piece| self.object_of(&program, piece, Faults::Fatal).map(drop);
+            if let Err(error) = saved.and_then(|()| program.pieces().iter().try_for_each(make)) {
                 hear(&error);
             }
         }
     }
 
-    /// The object of what is hot in `program`, if anything is.
-    fn object_of(&self, program: &Program, faults: Faults) -> Result<Option<Vec<u8>>> {
-        let hot = program.hot();
-        if hot.is_empty() {
-            return Ok(None);
-        }
-        let part = || Discovery { faults, ..program.discovery().around(&hot) };
+    /// The object with the entries in `piece`, as it is kept, or compiled now.
+    fn object_of(&self, program: &Program, piece: &Piece, faults: Faults) -> Result<Vec<u8>> {
+        let part = || Discovery { faults, ..program.discovery().around(piece) };
         let options = Options { faults, ..self.options.clone() };
-        let object = self.cache.running(&program.elf, &hot, part, &self.host, &options)?;
+        let object = self.cache.running(&program.elf, piece, part, &self.host, &options)?;
         let read = fs::read(&object.path);
-        read.map(Some).map_err(|why| NodeError::io(format!("reading {}", object.path.display()), why).into())
+        read.map_err(|why| NodeError::io(format!("reading {}", object.path.display()), why).into())
     }
 
     /// One round; false once there are no processes any more.
@@ -168,10 +168,10 @@ impl Supplier {
                 CodePlace::Nowhere => self.counts.failed += 1,
             }
         }
-        for (_, file) in files {
-            self.compile_file(site, consumer, file)?;
-        }
-        Ok(())
+        let before = std::mem::take(&mut self.supplied.entry(consumer).or_default().latest);
+        // What is hot in any of them is known from now on, even if the process is gone.
+        let compiled = files.into_values().map(|file| self.compile_file(site, consumer, file, &before));
+        compiled.fold(Ok(()), Result::and)
     }
 
     /// The program in a file, and the load bias by which it is mapped.
@@ -213,34 +213,62 @@ impl Supplier {
         program: &Program,
         bias: u64,
     ) -> Result<()> {
-        if self.supplied.entry(consumer).or_default().equipped.insert(bias)
-            && let Some(object) = self.object_of(program, consumer.faults)?
-        {
-            let regions = program.hot().len() as u64;
-            self.put(site, consumer, &image::of(&object, bias)?, bias, regions)?;
+        if self.supplied.entry(consumer).or_default().equipped.insert(bias) {
+            for piece in program.pieces() {
+                self.supply_piece(site, consumer, program, &piece, bias)?;
+            }
         }
         Ok(())
     }
 
-    fn compile_file(&mut self, site: &mut impl Site, consumer: Consumer, file: WantedFile) -> Result<()> {
+    fn supply_piece(
+        &mut self,
+        site: &mut impl Site,
+        consumer: Consumer,
+        program: &Program,
+        piece: &Piece,
+        bias: u64,
+    ) -> Result<()> {
+        let object = self.object_of(program, piece, consumer.faults)?;
+        self.put(site, consumer, &image::of(&object, bias)?, bias)
+    }
+
+    fn compile_file(
+        &mut self,
+        site: &mut impl Site,
+        consumer: Consumer,
+        file: WantedFile,
+        before: &BTreeSet<u64>,
+    ) -> Result<()> {
         let WantedFile { program, bias, mut addresses } = file;
         self.equip(site, consumer, &program, bias)?;
         let supplied = self.supplied.entry(consumer).or_default();
         addresses.retain(|address| !supplied.entries.contains(&address.wrapping_add(bias)));
-        program.heat(&addresses);
-        let mut part = Discovery { faults: consumer.faults, ..program.discovery().around(&addresses) };
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        // Where a region is entered at its start that may be enough; if not, it is asked for again.
+        let latest: BTreeSet<u64> = before.iter().map(|start| start.wrapping_sub(bias)).collect();
+        let mut addresses = program.discovery().starts(&addresses.union(&latest).copied().collect());
+        addresses.retain(|address| !latest.contains(address));
+        let mut part = program.discovery().around(&addresses);
         part.regions.retain(|region| {
             let tries = supplied.tries.entry(region.entry.wrapping_add(bias)).or_default();
             *tries += 1;
-            *tries <= TRIES
+            *tries <= TRIES && !region.entries.is_empty()
         });
+        supplied.latest.extend(part.regions.iter().map(|region| region.entry.wrapping_add(bias)));
         if part.regions.is_empty() {
             self.counts.failed += addresses.len() as u64;
         }
-        for part in part.pieces(PIECE_BYTES) {
-            self.supply(site, consumer, &program.elf, &part, bias)?;
-        }
-        Ok(())
+        let piece = |part: Discovery| -> Piece {
+            let is_entry = |address: &u64| part.regions.iter().any(|region| region.entries.contains(address));
+            addresses.iter().copied().filter(is_entry).collect()
+        };
+        let pieces: Vec<Piece> = part.pieces(PIECE_BYTES).into_iter().map(piece).collect();
+        // Also what comes too late for this process is there for the next.
+        pieces.iter().for_each(|piece| program.add(piece.clone()));
+        pieces.iter().try_for_each(|piece| self.supply_piece(site, consumer, &program, piece, bias))
     }
 
     /// Code that is in no file: what is there now, from `address` on.
@@ -259,32 +287,14 @@ impl Supplier {
             self.counts.failed += 1;
             return Ok(());
         }
-        self.supply(site, consumer, &elf, &part, 0)
+        let object = compile(&Bitcode::lift_running(&elf, &part), &self.host, &self.options, &())?;
+        self.put(site, consumer, &image::of(&object, 0)?, 0)
     }
 
-    fn supply(
-        &mut self,
-        site: &mut impl Site,
-        consumer: Consumer,
-        elf: &GuestElf,
-        part: &Discovery,
-        bias: u64,
-    ) -> Result<()> {
-        let object = compile(&Bitcode::lift_running(elf, part), &self.host, &self.options, &())?;
-        self.put(site, consumer, &image::of(&object, bias)?, bias, part.regions.len() as u64)
-    }
-
-    fn put(
-        &mut self,
-        site: &mut impl Site,
-        consumer: Consumer,
-        image: &Image,
-        bias: u64,
-        regions: u64,
-    ) -> Result<()> {
+    fn put(&mut self, site: &mut impl Site, consumer: Consumer, image: &Image, bias: u64) -> Result<()> {
         if site.supply(consumer.process, image)? {
             self.counts.objects += 1;
-            self.counts.regions += regions;
+            self.counts.entries += image.entries().count() as u64;
             self.counts.bytes += image.bytes.len() as u64;
             let supplied = self.supplied.entry(consumer).or_default();
             supplied.entries.extend(image.entries().map(|entry| entry.wrapping_add(bias)));

@@ -123,6 +123,30 @@ fn switches_and_function_pointers() {
     );
 }
 
+/// The table may be written to, so that nothing is known of where the jumps go but the labels.
+#[test]
+fn computed_gotos() {
+    let source = "static void *volatile where[8];
+         __attribute__((noinline)) static unsigned long interpret(const unsigned char *code, unsigned long v) {
+             static void *table[] = {&&add, &&mul, &&sub, &&xor, &&shl, &&not, &&loop, &&end};
+             if (!where[0]) for (int i = 0; i < 8; i++) where[i] = table[i];
+             unsigned long left = 5000; const unsigned char *at = code;
+             #define NEXT goto *where[*at++ & 7]
+             NEXT;
+             add: v += *at; NEXT;
+             mul: v *= *at | 1; NEXT;
+             sub: v -= 3; NEXT;
+             xor: v ^= v >> 7; NEXT;
+             shl: v = v << 3 | v >> 61; NEXT;
+             not: v = ~v; NEXT;
+             loop: if (--left) at = code; NEXT;
+             end: return v; }
+         long run(void) { static const unsigned char code[] = {0, 1, 17, 9, 2, 3, 4, 5, 8, 3, 12, 1, 6, 7};
+             print(interpret(code, 1)); print(interpret(code + 5, 2)); return 0; }";
+    check("gotos", source, &[]);
+    check("gotos-pie", source, &["-static-pie", "-fpie"]);
+}
+
 #[test]
 fn position_independent() {
     check(

@@ -102,9 +102,28 @@ impl<'a> Assembler<'a> {
             blocks.insert(start, Block { start, end: line.end, exit, flags_live_in, flags_live_out });
         }
         self.open_switches(entry, &mut labels, &mut blocks);
-        let loop_headers = loops::headers(&blocks, [entry].into_iter().chain(labels.iter().copied()));
+        let loop_headers = loops::headers(&blocks, entry, &labels);
+        let entries = self.ways_in(entry, &labels, &loop_headers, &blocks);
         let registers = RegisterUse::default();
-        Some(Region { entry, name: self.name(entry), blocks, loop_headers, labels, registers })
+        Some(Region { entry, name: self.name(entry), blocks, loop_headers, labels, entries, registers })
+    }
+
+    /// Where a region can be entered: not at a loop header between the place where a table's index is known and its jump.
+    fn ways_in(
+        &self,
+        entry: u64,
+        labels: &BTreeSet<u64>,
+        loop_headers: &BTreeSet<u64>,
+        blocks: &BTreeMap<u64, Block>,
+    ) -> BTreeSet<u64> {
+        let switches = blocks.values().filter(|block| matches!(block.exit, Exit::Switch(_)));
+        let lines = switches.filter_map(|block| self.lines.get(&block.start));
+        let tables = lines.filter_map(|line| self.code.tables.get(&line.last));
+        let closed: BTreeSet<u64> = tables.flat_map(|table| table.way.iter().copied()).collect();
+        [entry]
+            .into_iter()
+            .chain(labels.union(loop_headers).copied().filter(|at| !closed.contains(at)))
+            .collect()
     }
 
     /// Where a region is entered on the way from a table's index to its jump, the index is not known: the jump

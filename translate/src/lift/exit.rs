@@ -12,9 +12,13 @@ use inkwell::IntPredicate;
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
 use inkwell::llvm_sys::LLVMTailCallKind;
+use inkwell::module::Linkage;
 use inkwell::values::{CallSiteValue, FunctionValue, IntValue, PointerValue};
 use tranship_abi::block::branch_cache_offset;
 use tranship_isa::machine::{Target, Trap, Width};
+
+/// Places in a table of labels: bytes of guest code.
+const LONGEST_LABEL_TABLE: u64 = 1 << 17;
 
 /// Guest code that a transfer goes to.
 enum Code<'c> {
@@ -45,7 +49,7 @@ impl<'c> Lifter<'_, 'c> {
     /// else the stub that looks it up. The PC is stored where the code may need it.
     fn code_at(&mut self, target: Target<IntValue<'c>>) -> Code<'c> {
         let address = match target {
-            Target::Direct(address) if self.program.region(address).is_some() => {
+            Target::Direct(address) if self.program.enters(address) => {
                 if self.is_exact() {
                     let address = self.guest_address(address);
                     self.set_rip(address);
@@ -182,12 +186,77 @@ impl<'c> Lifter<'_, 'c> {
         match (target, self.exit) {
             (Target::Direct(address), _) => self.go(address),
             (Target::Indirect(value), Exit::Switch(table)) => self.emit_switch(table, value),
-            (Target::Indirect(_), _) => {
+            (Target::Indirect(value), _) => {
                 self.flush(self.flags_out);
-                let code = self.code_at(target);
-                self.tail_call(code);
+                match self.crossroads() {
+                    Some((crossroads, slot)) => {
+                        self.ir.store(Memory::State, slot, value);
+                        self.ir.branch(crossroads);
+                    }
+                    None => self.jump_elsewhere(value),
+                }
             }
         }
+    }
+
+    fn jump_elsewhere(&mut self, target: IntValue<'c>) {
+        let code = self.code_at(Target::Indirect(target));
+        self.tail_call(code);
+    }
+
+    // ---- labels ----
+
+    /// Where all indirect jumps of a region with labels meet, because each may go to any of them, and the variable that
+    /// has the target. One for all: LLVM's time grows with the number of edges.
+    fn crossroads(&mut self) -> Option<(BasicBlock<'c>, PointerValue<'c>)> {
+        if self.crossroads.is_none() && self.label_span().is_some() {
+            self.crossroads = Some((self.new_block(), self.variable(self.ir.context.i64_type())));
+        }
+        self.crossroads
+    }
+
+    /// The first label, and the number of bytes from there to behind the last one, if a table may have as many places.
+    fn label_span(&self) -> Option<(u64, u64)> {
+        let (first, last) = (self.region.labels.first()?, self.region.labels.last()?);
+        Some((*first, last - first + 1)).filter(|(_, span)| *span <= LONGEST_LABEL_TABLE)
+    }
+
+    /// From a target to the label there: a table says the number of the label at each address.
+    pub(super) fn define_crossroads(&mut self) {
+        let (Some((block, slot)), Some((first, span))) = (self.crossroads, self.label_span()) else { return };
+        let labels: Vec<u64> =
+            self.region.labels.iter().copied().filter(|l| self.blocks.contains_key(l)).collect();
+        let (near, elsewhere) = (self.new_block(), self.new_block());
+        self.ir.builder.position_at_end(block);
+        let target = self.ir.load(Memory::State, self.ir.context.i64_type(), slot).into_int_value();
+        let distance = built(self.ir.builder.build_int_sub(target, self.guest_address(first), ""));
+        let is_near = self.ir.compare(IntPredicate::ULT, distance, self.ir.i64(span));
+        built(self.ir.builder.build_conditional_branch(is_near, near, elsewhere));
+        self.ir.builder.position_at_end(near);
+        let number = self.label_number(&labels, distance, span);
+        let kind = number.get_type();
+        let cases = (1u64..).zip(&labels).map(|(n, label)| (kind.const_int(n, false), self.blocks[label]));
+        built(self.ir.builder.build_switch(number, elsewhere, &cases.collect::<Vec<_>>()));
+        self.ir.builder.position_at_end(elsewhere);
+        self.jump_elsewhere(target);
+    }
+
+    /// The number of the label at `distance` from the first, from 1; 0 where none is.
+    fn label_number(&self, labels: &[u64], distance: IntValue<'c>, span: u64) -> IntValue<'c> {
+        let kind = self.ir.context.i16_type();
+        let mut numbers = vec![kind.const_zero(); span as usize];
+        for (n, label) in (1u64..).zip(labels) {
+            if let Some(number) = labels.first().and_then(|first| numbers.get_mut((label - first) as usize)) {
+                *number = kind.const_int(n, false);
+            }
+        }
+        let table = self.ir.module.add_global(kind.array_type(span as u32), None, "labels");
+        table.set_linkage(Linkage::Private);
+        table.set_constant(true);
+        table.set_initializer(&kind.const_array(&numbers));
+        let place = built(self.ir.builder.build_left_shift(distance, self.ir.i64(1), ""));
+        let place = self.ir.byte_offset(table.as_pointer_value(), place);
+        self.ir.load(Memory::State, kind, place).into_int_value()
     }
 
     fn emit_switch(&mut self, table: &JumpTable, target: IntValue<'c>) {

@@ -3,9 +3,9 @@
 //! A region becomes a function `i64 @r_ADDRESS(ptr thread)`, marked by its calling convention
 //! ([`crate::ir::REGION_CALL_CONV`]): guest registers are loaded from and stored to the thread block, a guest
 //! call is a call, the guest PC at which it leaves is returned. That is correct as it stands, and
-//! [`crate::hostconv`] then moves registers into host registers. A region with loops has a second function,
-//! `r_ADDRESS.osr`, that is entered at the loop header in `cpu.rip`; its attribute [`ENTRIES`] lists them. The same
-//! goes for labels whose address the program takes.
+//! [`crate::hostconv`] then moves registers into host registers. A region that is entered elsewhere than at its start, at
+//! loop headers or labels, has a second function, `r_ADDRESS.osr`, that begins at `cpu.rip`; its attribute
+//! [`ENTRIES`] lists these places.
 
 mod bit;
 mod exit;
@@ -56,10 +56,12 @@ pub(crate) fn parse_region_name(name: &str) -> Option<(u64, bool)> {
 /// Lift `region` into the module.
 pub(crate) fn lift_region(ir: &Ir<'_>, elf: &GuestElf, program: &Discovery, region: &Region) {
     let name = region_name(region.entry);
-    let mut lifter = Lifter::new(ir, elf, program, region, &name);
-    lifter.lift_blocks();
-    lifter.enter_at_start();
-    if !(region.loop_headers.is_empty() && region.labels.is_empty()) {
+    if region.entries.contains(&region.entry) {
+        let mut lifter = Lifter::new(ir, elf, program, region, &name);
+        lifter.lift_blocks();
+        lifter.enter_at_start();
+    }
+    if region.entries.iter().any(|at| *at != region.entry) {
         let mut lifter = Lifter::new(ir, elf, program, region, &format!("{name}.osr"));
         lifter.lift_blocks();
         lifter.enter_in_the_middle();
@@ -82,6 +84,8 @@ struct Lifter<'a, 'c> {
     /// By the instruction at whose start the index is captured.
     table_indices: HashMap<u64, (u8, PointerValue<'c>)>,
     operands: Option<PointerValue<'c>>,
+    /// Where indirect jumps meet, and the variable that has their target.
+    crossroads: Option<(BasicBlock<'c>, PointerValue<'c>)>,
     registers: Registers<'c>,
     frame: Frame,
     /// The current guest block's.
@@ -124,6 +128,7 @@ impl<'a, 'c> Lifter<'a, 'c> {
             bias_slot: (elf.placement == Placement::PositionIndependent).then(|| bias_slot(ir)),
             table_indices: HashMap::new(),
             operands: None,
+            crossroads: None,
             registers: Registers::default(),
             frame: Frame::of(elf, region),
             uses_stack: false,
@@ -173,7 +178,7 @@ impl<'a, 'c> Lifter<'a, 'c> {
 
     fn enter_in_the_middle(&mut self) {
         self.ir.builder.position_at_end(self.entry);
-        let entries = || self.region.loop_headers.union(&self.region.labels);
+        let entries = || self.region.entries.iter().filter(|at| **at != self.region.entry);
         let rip = self.load_field(layout::RIP, Width::W64);
         let rip = match self.bias_slot {
             Some(_) => built(self.ir.builder.build_int_sub(rip, self.guest_address(0), "")),
@@ -210,6 +215,7 @@ impl<'a, 'c> Lifter<'a, 'c> {
                 self.end_block();
             }
         }
+        self.define_crossroads();
     }
 
     /// The block's last instruction did not transfer control.

@@ -19,9 +19,11 @@ pub struct Region {
     pub blocks: BTreeMap<u64, Block>,
     /// Blocks such that every cycle of the region goes through at least one: the targets of back-edges.
     pub loop_headers: BTreeSet<u64>,
-    /// Blocks besides `entry` whose address the program takes (labels as values, landing pads): they can be
-    /// entered from anywhere, as loop headers can.
+    /// Blocks besides `entry` whose address the program takes (labels as values, landing pads): an indirect jump may go
+    /// there.
     pub labels: BTreeSet<u64>,
+    /// Blocks at which it can be entered from outside: `entry`, loop headers and labels, or some of them.
+    pub entries: BTreeSet<u64>,
     /// Registers that it and its known callees may read and write.
     pub registers: RegisterUse,
 }
@@ -49,9 +51,19 @@ impl Region {
             Exit::Switch(table) => Some((block, table.at)),
             _ => None,
         });
-        address != self.entry
-            && self.blocks.contains_key(&address)
-            && !switches.any(|(block, at)| is_open(block, at))
+        self.blocks.contains_key(&address) && !switches.any(|(block, at)| is_open(block, at))
+    }
+
+    /// The same region, to be entered at those of `addresses` that are in it; if there are any but the start, then wherever
+    /// it can, as that costs nothing more.
+    fn entered_at(&self, addresses: &BTreeSet<u64>) -> Region {
+        let inside = |at: &u64| *at != self.entry;
+        let wanted = addresses.iter().copied().filter(|address| self.may_enter(*address));
+        let mut entries: BTreeSet<u64> = wanted.collect();
+        if entries.iter().any(inside) {
+            entries.extend(self.entries.iter().copied().filter(inside));
+        }
+        Region { entries, ..self.clone() }
     }
 }
 
@@ -304,16 +316,23 @@ pub enum Faults {
 }
 
 impl Discovery {
-    /// The regions that `addresses` are in, without the others: what is known of those stays true. Blocks at the
-    /// addresses become labels, so that they are entries.
+    /// The regions that `addresses` are in, without the others: what is known of those stays true. They are entered at
+    /// these addresses.
     pub fn around(&self, addresses: &BTreeSet<u64>) -> Discovery {
         let chosen = |region: &&Region| addresses.iter().any(|address| region.blocks.contains_key(address));
-        let mut regions: Vec<Region> = self.regions.iter().filter(chosen).cloned().collect();
-        for region in &mut regions {
-            let labels: Vec<u64> = addresses.iter().copied().filter(|a| region.may_enter(*a)).collect();
-            region.labels.extend(labels);
-        }
-        self.with(regions)
+        let regions = self.regions.iter().filter(chosen).map(|region| region.entered_at(addresses));
+        self.with(regions.collect())
+    }
+
+    /// `addresses` without those that lie in a region whose start is among them.
+    pub fn starts(&self, addresses: &BTreeSet<u64>) -> BTreeSet<u64> {
+        let started = |region: &&Region| addresses.contains(&region.entry);
+        let inside =
+            |region: &Region| region.blocks.keys().copied().filter(|at| *at != region.entry).collect();
+        let insides: BTreeSet<u64> =
+            self.regions.iter().filter(started).flat_map(|r| -> Vec<u64> { inside(r) }).collect();
+        let is_start = |at: &u64| self.region(*at).is_some();
+        addresses.iter().copied().filter(|at| is_start(at) || !insides.contains(at)).collect()
     }
 
     /// The same regions in pieces of about `bytes` bytes of code.
@@ -345,7 +364,12 @@ impl Discovery {
         }
     }
 
-    /// The region that is entered at `entry`.
+    /// Whether there is a region at whose start `address` it can be entered.
+    pub fn enters(&self, address: u64) -> bool {
+        self.region(address).is_some_and(|region| region.entries.contains(&address))
+    }
+
+    /// The region that starts at `entry`.
     pub fn region(&self, entry: u64) -> Option<&Region> {
         self.regions.binary_search_by_key(&entry, |r| r.entry).ok().and_then(|i| self.regions.get(i))
     }
