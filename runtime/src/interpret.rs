@@ -158,8 +158,9 @@ pub fn entries_changed() {
     }
 }
 
-/// Times that a jump or call must have been interpreted for its target to be worth compiling.
-const HOT: u64 = 64;
+/// Times that a jump or call must have been interpreted for its target to be worth compiling: that takes as long as
+/// some million interpreted instructions.
+const HOT: u64 = 1 << 9;
 /// After so many more times it is asked for again: what came may not have been enough.
 const STILL_HOT: u64 = 1 << 12;
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use tranship_node::unit::supply::Consumers;
-use tranship_service::Supplier;
+use tranship_service::{Supplier, Workshop};
 use tranship_translate::compile::Host;
 
 fn main() -> ExitCode {
@@ -15,8 +15,10 @@ fn main() -> ExitCode {
     let directory = std::env::var("CACHE").unwrap_or_else(|_| "target/tmp/hot".into());
     let pid = child.id();
     let service = std::thread::spawn(move || {
-        let mut supplier = Supplier::new(Host::x86_64(), Path::new(&directory));
+        let workshop = Workshop::new(Host::x86_64(), Path::new(&directory));
+        let mut supplier = Supplier::new(&workshop);
         supplier.serve(&mut Consumers::of(pid), |error| eprintln!("{error}"));
+        workshop.keep(|error| eprintln!("{error}"));
         supplier.counts()
     });
     let status = child.wait().unwrap();

@@ -9,7 +9,9 @@ mod image;
 mod program;
 mod site;
 mod supplier;
+mod workshop;
 
 pub use error::{Result, ServiceError};
 pub use site::Site;
 pub use supplier::{Counts, Supplier};
+pub use workshop::Workshop;

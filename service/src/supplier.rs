@@ -1,37 +1,28 @@
-//! The service's round: ask every process what it wants, find what lies there, compile it, supply it.
+//! The service's round: ask every process what it wants, find what lies there, order it, supply what has been made.
 
 use crate::image;
-use crate::program::{Piece, Program, Programs};
+use crate::program::Program;
+use crate::workshop::{Bench, Customer, Made, Order, Work, Workshop};
 use crate::{Result, ServiceError, Site};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
-use std::path::Path;
-use std::rc::Rc;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tranship_node::NodeError;
 use tranship_node::protocol::{CodePlace, MappedFile, ProcessId, ProcessLook, WantedCode};
 use tranship_node::unit::supply::Image;
-use tranship_translate::bitcode::Bitcode;
-use tranship_translate::cache::Cache;
-use tranship_translate::compile::{Host, Options, compile};
-use tranship_translate::discover::discover_at;
 use tranship_translate::elf::GuestElf;
-use tranship_translate::region::{Discovery, Faults};
+use tranship_translate::region::Faults;
 
 /// Between two rounds.
 const ROUND: Duration = Duration::from_millis(5);
-/// Times that one region is compiled for one process: again where it turns out that it is entered elsewhere too.
-const TRIES: u32 = 4;
-/// Guest code that is compiled at a time: what comes sooner is used sooner.
-const PIECE_BYTES: u64 = 4 << 10;
 
-/// Supplies processes with code for `host`.
+/// Supplies the processes of one site with code from a [`Workshop`].
 pub struct Supplier {
-    host: Host,
-    options: Options,
-    cache: Cache,
-    programs: Programs,
+    bench: Arc<Bench>,
+    made: Receiver<Made>,
+    customer: Sender<Made>,
     supplied: HashMap<Consumer, Supplied>,
     counts: Counts,
 }
@@ -41,13 +32,13 @@ pub struct Supplier {
 pub struct Counts {
     /// Addresses that processes wanted.
     pub wanted: u64,
-    /// Objects that were compiled and supplied.
+    /// Objects that were supplied.
     pub objects: u64,
     /// Entries that they have.
     pub entries: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Addresses that nothing could be compiled for.
+    /// Orders that nothing came of.
     pub failed: u64,
 }
 
@@ -61,35 +52,25 @@ struct Consumer {
 /// What a process has got.
 #[derive(Default)]
 struct Supplied {
-    /// Load biases of files of which it has what was hot before.
-    equipped: BTreeSet<u64>,
+    /// Programs that it has mapped, with their load biases, and what was hot in them before it has.
+    equipped: Vec<(Arc<Program>, u64)>,
     /// Entries that it has, by their address in the process.
     entries: BTreeSet<u64>,
-    /// Starts of regions that were compiled for it in the last round, by their address in the process: what it wanted inside
-    /// them it may have wanted before they came.
-    latest: BTreeSet<u64>,
-    /// How often regions of files were compiled, by their address in the process.
-    tries: HashMap<u64, u32>,
 }
 
 /// A file as it lies in a process, and the addresses in it that are wanted, as linked.
 struct WantedFile {
-    program: Rc<Program>,
+    program: Arc<Program>,
     bias: u64,
     addresses: BTreeSet<u64>,
 }
 
 impl Supplier {
-    /// For processes on a machine like `host`, with what is in `directory` from earlier times.
-    pub fn new(host: Host, directory: &Path) -> Supplier {
-        Supplier {
-            host,
-            options: Options { jobs: 1, ..Options::default() },
-            cache: Cache::new(directory),
-            programs: Programs::new(directory.to_owned()),
-            supplied: HashMap::new(),
-            counts: Counts::default(),
-        }
+    /// With what `workshop` makes.
+    pub fn new(workshop: &Workshop) -> Supplier {
+        let (customer, made) = channel();
+        let (bench, supplied) = (workshop.bench().clone(), HashMap::new());
+        Supplier { bench, made, customer, supplied, counts: Counts::default() }
     }
 
     /// What has been done so far.
@@ -109,43 +90,21 @@ impl Supplier {
                 }
             }
         }
-        self.keep(hear);
-    }
-
-    /// Keep what has been hot for processes to come.
-    pub fn keep(&mut self, mut hear: impl FnMut(&ServiceError)) {
-        let programs: Vec<Rc<Program>> = self.programs.all().cloned().collect();
-        for program in programs {
-            let saved = program.save().map_err(|why| NodeError::io("writing down what is hot", why).into());
-            let make = |piece: &Piece| self.object_of(&program, piece, Faults::Fatal).map(drop);
-            if let Err(error) = saved.and_then(|()| program.pieces().iter().try_for_each(make)) {
-                hear(&error);
-            }
-        }
-    }
-
-    /// The object with the entries in `piece`, as it is kept, or compiled now.
-    fn object_of(&self, program: &Program, piece: &Piece, faults: Faults) -> Result<Vec<u8>> {
-        let part = || Discovery { faults, ..program.discovery().around(piece) };
-        let options = Options { faults, ..self.options.clone() };
-        let object = self.cache.running(&program.elf, piece, part, &self.host, &options)?;
-        let read = fs::read(&object.path);
-        read.map_err(|why| NodeError::io(format!("reading {}", object.path.display()), why).into())
     }
 
     /// One round; false once there are no processes any more.
     pub fn round(&mut self, site: &mut impl Site, hear: &mut impl FnMut(&ServiceError)) -> Result<bool> {
         let Some(looks) = site.look()? else { return Ok(false) };
         for look in looks {
-            match self.satisfy(site, &look) {
-                Err(ServiceError::Process(NodeError::ProcessGone { .. })) | Ok(()) => {}
-                Err(error) => hear(&error),
-            }
+            told(self.satisfy(site, &look), hear);
+        }
+        while let Ok(made) = self.made.try_recv() {
+            told(self.deliver(site, made), hear);
         }
         Ok(true)
     }
 
-    /// Give a process what it wants, and if it is new, what was hot before in the files that it has mapped.
+    /// Order what a process wants, and if it is new, give it what was hot before in the files that it has mapped.
     fn satisfy(&mut self, site: &mut impl Site, look: &ProcessLook) -> Result<()> {
         let faults = if look.exact { Faults::Exact } else { Faults::Fatal };
         let consumer = Consumer { process: look.process, faults };
@@ -158,20 +117,27 @@ impl Supplier {
                 self.equip(site, consumer, &program, bias)?;
             }
         }
-        let mut files = BTreeMap::new();
+        let mut files = HashMap::new();
         for WantedCode { address, place } in &look.wanted {
             match place {
                 CodePlace::File(file) => self.note(site, consumer, *address, file, &mut files)?,
                 CodePlace::Memory { start, end } => {
-                    self.compile_memory(site, consumer, *address, *start, *end)?;
+                    let memory = site.read_memory(consumer.process, *start, *end)?;
+                    let elf = Box::new(GuestElf::of_memory(*start, memory));
+                    let process = consumer.process.pid;
+                    self.order(faults, Work::Generated { elf, address: *address, process });
                 }
                 CodePlace::Nowhere => self.counts.failed += 1,
             }
         }
-        let before = std::mem::take(&mut self.supplied.entry(consumer).or_default().latest);
-        // What is hot in any of them is known from now on, even if the process is gone.
-        let compiled = files.into_values().map(|file| self.compile_file(site, consumer, file, &before));
-        compiled.fold(Ok(()), Result::and)
+        for (_, file) in files {
+            self.order_file(site, consumer, file)?;
+        }
+        Ok(())
+    }
+
+    fn order(&self, faults: Faults, work: Work) {
+        self.bench.order(Order { work, faults, customer: self.customer.clone() });
     }
 
     /// The program in a file, and the load bias by which it is mapped.
@@ -180,8 +146,8 @@ impl Supplier {
         site: &mut impl Site,
         process: ProcessId,
         file: &MappedFile,
-    ) -> Result<Option<(Rc<Program>, u64)>> {
-        let program = self.programs.load(file, || site.read_file(process, file))?;
+    ) -> Result<Option<(Arc<Program>, u64)>> {
+        let program = self.bench.programs().load(file, || site.read_file(process, file))?;
         Ok(program.and_then(|program| Some((program.clone(), program.bias(file)?))))
     }
 
@@ -192,7 +158,7 @@ impl Supplier {
         consumer: Consumer,
         address: u64,
         file: &MappedFile,
-        files: &mut BTreeMap<([u64; 5], u64), WantedFile>,
+        files: &mut HashMap<([u64; 5], u64), WantedFile>,
     ) -> Result<()> {
         match self.program(site, consumer.process, file)? {
             Some((program, bias)) => {
@@ -205,94 +171,70 @@ impl Supplier {
         Ok(())
     }
 
-    /// Give a process what was hot before in a file, once.
+    /// Give a process what was hot before in a file, once. What is not at hand is ordered.
     fn equip(
         &mut self,
         site: &mut impl Site,
         consumer: Consumer,
-        program: &Program,
+        program: &Arc<Program>,
         bias: u64,
     ) -> Result<()> {
-        if self.supplied.entry(consumer).or_default().equipped.insert(bias) {
-            for piece in program.pieces() {
-                self.supply_piece(site, consumer, program, &piece, bias)?;
+        let equipped = &mut self.supplied.entry(consumer).or_default().equipped;
+        if equipped.iter().any(|(had, at)| Arc::ptr_eq(had, program) && *at == bias) {
+            return Ok(());
+        }
+        equipped.push((program.clone(), bias));
+        for piece in program.pieces() {
+            match self.bench.kept(program, &piece, consumer.faults) {
+                Some(object) => self.put(site, consumer, &object, bias)?,
+                None => self.order(consumer.faults, Work::Piece { program: program.clone(), piece }),
             }
         }
         Ok(())
     }
 
-    fn supply_piece(
-        &mut self,
-        site: &mut impl Site,
-        consumer: Consumer,
-        program: &Program,
-        piece: &Piece,
-        bias: u64,
-    ) -> Result<()> {
-        let object = self.object_of(program, piece, consumer.faults)?;
-        self.put(site, consumer, &image::of(&object, bias)?, bias)
-    }
-
-    fn compile_file(
-        &mut self,
-        site: &mut impl Site,
-        consumer: Consumer,
-        file: WantedFile,
-        before: &BTreeSet<u64>,
-    ) -> Result<()> {
+    fn order_file(&mut self, site: &mut impl Site, consumer: Consumer, file: WantedFile) -> Result<()> {
         let WantedFile { program, bias, mut addresses } = file;
         self.equip(site, consumer, &program, bias)?;
         let supplied = self.supplied.entry(consumer).or_default();
         addresses.retain(|address| !supplied.entries.contains(&address.wrapping_add(bias)));
-        if addresses.is_empty() {
-            return Ok(());
+        if !addresses.is_empty() {
+            self.order(consumer.faults, Work::Wanted { program, addresses, asked: Instant::now() });
         }
-        // Where a region is entered at its start that may be enough; if not, it is asked for again.
-        let latest: BTreeSet<u64> = before.iter().map(|start| start.wrapping_sub(bias)).collect();
-        let mut addresses = program.discovery().starts(&addresses.union(&latest).copied().collect());
-        addresses.retain(|address| !latest.contains(address));
-        let mut part = program.discovery().around(&addresses);
-        part.regions.retain(|region| {
-            let tries = supplied.tries.entry(region.entry.wrapping_add(bias)).or_default();
-            *tries += 1;
-            *tries <= TRIES && !region.entries.is_empty()
-        });
-        supplied.latest.extend(part.regions.iter().map(|region| region.entry.wrapping_add(bias)));
-        if part.regions.is_empty() {
-            self.counts.failed += addresses.len() as u64;
-        }
-        let piece = |part: Discovery| -> Piece {
-            let is_entry = |address: &u64| part.regions.iter().any(|region| region.entries.contains(address));
-            addresses.iter().copied().filter(is_entry).collect()
-        };
-        let pieces: Vec<Piece> = part.pieces(PIECE_BYTES).into_iter().map(piece).collect();
-        // Also what comes too late for this process is there for the next.
-        pieces.iter().for_each(|piece| program.add(piece.clone()));
-        pieces.iter().try_for_each(|piece| self.supply_piece(site, consumer, &program, piece, bias))
+        Ok(())
     }
 
-    /// Code that is in no file: what is there now, from `address` on.
-    fn compile_memory(
-        &mut self,
-        site: &mut impl Site,
-        consumer: Consumer,
-        address: u64,
-        start: u64,
-        end: u64,
-    ) -> Result<()> {
-        let elf = GuestElf::of_memory(start, site.read_memory(consumer.process, start, end)?);
-        let found = discover_at(&elf, [address]).around(&BTreeSet::from([address]));
-        let part = Discovery { faults: consumer.faults, ..found };
-        if part.regions.is_empty() {
+    /// Give what has been made to all processes that can use it.
+    fn deliver(&mut self, site: &mut impl Site, made: Made) -> Result<()> {
+        let Some(object) = made.object? else {
             self.counts.failed += 1;
             return Ok(());
+        };
+        let mut places = Vec::new();
+        for (consumer, supplied) in self.supplied.iter().filter(|(c, _)| c.faults == made.faults) {
+            match &made.for_whom {
+                Customer::All(program) => {
+                    let has = supplied.equipped.iter().filter(|(had, _)| Arc::ptr_eq(had, program));
+                    places.extend(has.map(|(_, bias)| (*consumer, *bias)));
+                }
+                Customer::One(process) if *process == consumer.process.pid => places.push((*consumer, 0)),
+                Customer::One(_) => {}
+            }
         }
-        let object = compile(&Bitcode::lift_running(&elf, &part), &self.host, &self.options, &())?;
-        self.put(site, consumer, &image::of(&object, 0)?, 0)
+        for (consumer, bias) in places {
+            match self.put(site, consumer, &object, bias) {
+                Err(ServiceError::Process(NodeError::ProcessGone { .. })) => {
+                    self.supplied.remove(&consumer);
+                }
+                put => put?,
+            }
+        }
+        Ok(())
     }
 
-    fn put(&mut self, site: &mut impl Site, consumer: Consumer, image: &Image, bias: u64) -> Result<()> {
-        if site.supply(consumer.process, image)? {
+    fn put(&mut self, site: &mut impl Site, consumer: Consumer, object: &[u8], bias: u64) -> Result<()> {
+        let image: Image = image::of(object, bias)?;
+        if site.supply(consumer.process, &image)? {
             self.counts.objects += 1;
             self.counts.entries += image.entries().count() as u64;
             self.counts.bytes += image.bytes.len() as u64;
@@ -302,5 +244,13 @@ impl Supplier {
             self.counts.failed += 1;
         }
         Ok(())
+    }
+}
+
+/// Tell `hear` what went wrong, unless it is only that a process has ended.
+fn told(outcome: Result<()>, hear: &mut impl FnMut(&ServiceError)) {
+    match outcome {
+        Err(ServiceError::Process(NodeError::ProcessGone { .. })) | Ok(()) => {}
+        Err(error) => hear(&error),
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use tranship_node::unit::supply::Consumers;
-use tranship_service::{Counts, Supplier};
+use tranship_service::{Counts, Supplier, Workshop};
 use tranship_translate::compile::Host;
 
 fn top() -> &'static Path {
@@ -53,9 +53,11 @@ fn run(kept: &Path, program: &[&str]) -> Run {
         .unwrap();
     let (pid, kept) = (child.id(), kept.to_owned());
     let service = std::thread::spawn(move || {
-        let mut supplier = Supplier::new(Host::x86_64(), &kept);
+        let workshop = Workshop::new(Host::x86_64(), &kept);
+        let mut supplier = Supplier::new(&workshop);
         let mut errors = Vec::new();
         supplier.serve(&mut Consumers::of(pid), |error| errors.push(error.to_string()));
+        workshop.keep(|error| errors.push(error.to_string()));
         assert_eq!(errors, Vec::<String>::new());
         supplier.counts()
     });

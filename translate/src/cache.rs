@@ -102,13 +102,27 @@ impl Cache {
         host: &Host,
         options: &Options,
     ) -> Result<Cached, CacheError> {
-        let mut digest = Sha256::new().chain_update(key(elf, host, options));
-        hot.iter().for_each(|address| digest.update(address.to_le_bytes()));
-        let key = self.directory.join(hex(&digest.finalize()));
-        self.find_or_keep(&key, || {
+        self.find_or_keep(&self.running_key(elf, hot, host, options), || {
             let found = Discovery { faults: options.faults, ..part() };
             compile(&Bitcode::lift_running(elf, &found), host, options, &())
         })
+    }
+
+    /// What [`Cache::running`] finds without compiling.
+    pub fn kept(
+        &self,
+        elf: &GuestElf,
+        hot: &BTreeSet<u64>,
+        host: &Host,
+        options: &Options,
+    ) -> Option<Cached> {
+        self.find(&self.running_key(elf, hot, host, options))
+    }
+
+    fn running_key(&self, elf: &GuestElf, hot: &BTreeSet<u64>, host: &Host, options: &Options) -> PathBuf {
+        let mut digest = Sha256::new().chain_update(key(elf, host, options));
+        hot.iter().for_each(|address| digest.update(address.to_le_bytes()));
+        self.directory.join(hex(&digest.finalize()))
     }
 
     fn find_or_keep(

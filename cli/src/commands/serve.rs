@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tranship_lab::LabFile;
 use tranship_node::client::Tunnel;
 use tranship_node::{Isa, Mode, UnitId, UnitState};
-use tranship_service::Supplier;
+use tranship_service::{Counts, ServiceError, Supplier, Workshop};
 
 /// Between two rounds over all units.
 const ROUND: Duration = Duration::from_millis(10);
@@ -35,12 +35,11 @@ pub(crate) struct Serve {
 /// A unit that is being served.
 struct Served {
     tunnel: Tunnel,
-    /// Its node's, which says whose supplier serves it.
-    isa: String,
+    supplier: Supplier,
 }
 
 /// What `serve` ends with.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Summary {
     /// Addresses that were wanted.
     wanted: u64,
@@ -50,10 +49,20 @@ struct Summary {
     bytes: u64,
 }
 
+impl Summary {
+    fn add(&mut self, counts: Counts) {
+        self.wanted += counts.wanted;
+        self.objects += counts.objects;
+        self.bytes += counts.bytes;
+    }
+}
+
 impl Serve {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
         let lab = context.lab.load()?;
-        let mut service = Service { context, lab, units: BTreeMap::new(), suppliers: BTreeMap::new() };
+        let summary = Summary::default();
+        let mut service =
+            Service { context, lab, units: BTreeMap::new(), workshops: BTreeMap::new(), summary };
         let mut searched: Option<Instant> = None;
         loop {
             if searched.is_none_or(|searched| searched.elapsed() > SEARCH) {
@@ -66,7 +75,7 @@ impl Serve {
             service.round();
             thread::sleep(ROUND);
         }
-        let summary = service.summary();
+        let summary = service.finish();
         let text = || format!("{} objects, {}", summary.objects, bytes(summary.bytes));
         context.print(&summary, text)?;
         Ok(ExitCode::SUCCESS)
@@ -87,7 +96,9 @@ struct Service<'a> {
     context: &'a Context,
     lab: LabFile,
     units: BTreeMap<(String, UnitId), Served>,
-    suppliers: BTreeMap<String, Supplier>,
+    workshops: BTreeMap<String, Workshop>,
+    /// Of the units that are served no more.
+    summary: Summary,
 }
 
 impl Service<'_> {
@@ -109,19 +120,20 @@ impl Service<'_> {
                     self.context.say(&why);
                     continue;
                 }
+                let Some(workshop) = self.workshops.get(&isa.to_string()) else { continue };
                 if let Ok(tunnel) = node.attach(&record.spec.id) {
                     self.context.say(&format!("serving {} on {name}", record.spec.id));
-                    self.units.insert(key, Served { tunnel, isa: isa.to_string() });
+                    self.units.insert(key, Served { tunnel, supplier: Supplier::new(workshop) });
                 }
             }
         }
         Ok(())
     }
 
-    /// Have a supplier for nodes of `isa`.
+    /// Have a workshop for nodes of `isa`.
     fn prepare(&mut self, isa: Isa) -> std::result::Result<(), String> {
-        if let Entry::Vacant(place) = self.suppliers.entry(isa.to_string()) {
-            place.insert(Supplier::new(objects::host(isa)?, &self.context.lab.objects()));
+        if let Entry::Vacant(place) = self.workshops.entry(isa.to_string()) {
+            place.insert(Workshop::new(objects::host(isa)?, &self.context.lab.objects()));
         }
         Ok(())
     }
@@ -129,23 +141,28 @@ impl Service<'_> {
     /// One round over the units; those that have ended or moved are served no more.
     fn round(&mut self) {
         let mut over = Vec::new();
-        for (key, served) in &mut self.units {
-            let Some(supplier) = self.suppliers.get_mut(&served.isa) else { continue };
-            let mut hear = |error: &tranship_service::ServiceError| self.context.say(&error.to_string());
-            if !supplier.round(&mut served.tunnel, &mut hear).unwrap_or(false) {
-                supplier.keep(&mut hear);
+        let mut hear = |error: &ServiceError| self.context.say(&error.to_string());
+        for (key, Served { tunnel, supplier }) in &mut self.units {
+            if !supplier.round(tunnel, &mut hear).unwrap_or(false) {
                 over.push(key.clone());
             }
         }
-        over.iter().for_each(|key| drop(self.units.remove(key)));
+        if !over.is_empty() {
+            self.workshops.values().for_each(|workshop| workshop.save(&mut hear));
+        }
+        for served in over.iter().filter_map(|key| self.units.remove(key)) {
+            self.summary.add(served.supplier.counts());
+        }
     }
 
-    fn summary(&self) -> Summary {
-        let counts = self.suppliers.values().map(Supplier::counts);
-        counts.fold(Summary { wanted: 0, objects: 0, bytes: 0 }, |sum, counts| Summary {
-            wanted: sum.wanted + counts.wanted,
-            objects: sum.objects + counts.objects,
-            bytes: sum.bytes + counts.bytes,
-        })
+    /// What has become of all of it, once everything is compiled that was asked for.
+    fn finish(mut self) -> Summary {
+        for workshop in self.workshops.values() {
+            workshop.keep(|error| self.context.say(&error.to_string()));
+        }
+        for served in self.units.values() {
+            self.summary.add(served.supplier.counts());
+        }
+        self.summary
     }
 }
