@@ -18,6 +18,9 @@ const ET_EXEC: u16 = 2;
 const ET_DYN: u16 = 3;
 const PT_LOAD: u32 = 1;
 const PT_INTERP: u32 = 3;
+const PT_GNU_STACK: u32 = 0x6474_e551;
+/// Segment flag: executable.
+const PF_X: u32 = 1;
 
 /// Why a file cannot be executed as a guest program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +208,11 @@ impl File {
         if whole && path.last() == Some(&0) { Ok(Some(path)) } else { Err(ElfError::Truncated) }
     }
 
+    /// Does it want a stack that it may execute? A file that does not say gets none, as from Linux 5.8 on.
+    pub fn wants_executable_stack(&self) -> bool {
+        self.segments.iter().any(|segment| segment.kind == PT_GNU_STACK && segment.flags & PF_X != 0)
+    }
+
     /// Map all segments: at their own addresses, or if the file is position-independent at `wanted` if that is
     /// free, or at a place of our choice.
     pub fn map(&self, wanted: Option<u64>) -> Result<Mapped, ElfError> {
@@ -222,7 +230,7 @@ impl File {
         let holds_headers = |s: &&Segment| (s.offset..s.offset + s.file_size).contains(&self.header.phoff);
         let phdr =
             self.loads().find(holds_headers).map_or(0, |s| at(s.address + self.header.phoff - s.offset));
-        let executable = self.loads().find(|s| s.flags & 1 != 0).copied().unwrap_or_default();
+        let executable = self.loads().find(|s| s.flags & PF_X != 0).copied().unwrap_or_default();
         Ok(Mapped {
             bias,
             entry: at(self.header.entry),

@@ -1,8 +1,8 @@
 //! The stack that a guest program starts with (psABI 3.4.1): strings, auxiliary vector, pointers.
 
 use super::elf::{File, Mapped};
-use crate::linux::{self, Errno, PAGE};
-use crate::memory::{GUEST_END, access};
+use crate::linux::{self, Errno, PAGE, prot};
+use crate::memory::{GUEST_END, access, code, lock};
 use core::ffi::CStr;
 use tranship_abi::block::Range;
 use tranship_abi::signal::RtSigFrame;
@@ -63,8 +63,8 @@ const SIZES: (u64, u64) = (1 << 20, 256 << 20);
 /// Space that is left free above and between places that are tried.
 const STEP: u64 = 1 << 30;
 
-/// Map a stack of the size that the resource limit says.
-fn map_stack() -> Result<u64, Errno> {
+/// Map a stack of the size that the resource limit says, with this protection as the guest sees it.
+fn map_stack(guest_prot: u32) -> Result<u64, Errno> {
     const RLIMIT_STACK: u64 = 3;
     let mut limit = [0_u64; 2];
     // SAFETY: the kernel fills the local.
@@ -73,7 +73,10 @@ fn map_stack() -> Result<u64, Errno> {
     let mut last = Errno::ENOMEM;
     for n in 0..32 {
         match linux::map_anonymous(GUEST_END - STEP * n - PAGE - size, size) {
-            Ok(bottom) => return Ok(bottom + size),
+            Ok(bottom) => {
+                code::set(&lock(), bottom, bottom + size, guest_prot)?;
+                return Ok(bottom + size);
+            }
             Err(error) => last = error,
         }
     }
@@ -115,7 +118,8 @@ pub fn build(
     interpreter: Option<&Mapped>,
     strings: &Strings<'_>,
 ) -> Result<Built, Errno> {
-    let mut writer = Writer { sp: map_stack()? };
+    let execute = if file.wants_executable_stack() { prot::EXEC } else { 0 };
+    let mut writer = Writer { sp: map_stack(prot::READ | prot::WRITE | execute)? };
     writer.bytes(&[0; 8])?;
     let path = writer.bytes(strings.path.to_bytes_with_nul())?;
     let env = writer.strings(strings.env())?;

@@ -30,6 +30,11 @@ fn memory() {
 }
 
 #[test]
+fn executable_stack() {
+    same_everywhere("trampoline", &[]);
+}
+
+#[test]
 fn system_calls() {
     same_everywhere("calls", &["."]);
 }
