@@ -38,7 +38,8 @@ pub fn tree(pid: u32) -> Result<Vec<u32>> {
     let mut next = 0;
     while let Some(&parent) = found.get(next) {
         next += 1;
-        for thread in threads(parent)? {
+        // A descendant may have ended meanwhile.
+        for thread in threads(parent).or_else(|why| if parent == pid { Err(why) } else { Ok(vec![]) })? {
             let children = read(parent, &format!("task/{thread}/children")).unwrap_or_default();
             found.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
         }

@@ -14,8 +14,10 @@ use tranship_abi::block::{MAX_THREADS, ProcessBlock, THREADS_OFFSET, ThreadBlock
 pub const LIMIT: Duration = Duration::from_secs(10);
 /// The signal that interrupts a system call; the guest never sees it.
 const SIGNAL: i32 = 64;
-/// Time for threads that run to park by themselves, before those that sleep are woken.
-const GRACE: Duration = Duration::from_micros(200);
+/// Between two looks at threads that run.
+const LOOK: Duration = Duration::from_micros(20);
+/// Between two looks at which of them have gone to sleep.
+const WAKE: Duration = Duration::from_micros(500);
 
 /// A translated process.
 #[derive(Debug)]
@@ -30,7 +32,7 @@ struct Slot {
 
 /// Park every thread of the processes that `pid` is the first of. On an error they have all been let go again.
 pub fn park(pid: u32) -> Result<()> {
-    let parked = try_park(pid);
+    let parked = ahead(|| try_park(pid));
     if parked.is_err() {
         // The first error says more than one about processes that may have ended.
         let _ = release(pid);
@@ -38,48 +40,77 @@ pub fn park(pid: u32) -> Result<()> {
     parked
 }
 
+/// Do `work` ahead of the threads that it is to stop, which may keep all CPUs busy, where this process has the right to.
+fn ahead<T>(work: impl FnOnce() -> T) -> T {
+    let schedule = |policy, priority| {
+        let parameters = libc::sched_param { sched_priority: priority };
+        // SAFETY: sched_setscheduler(2) of this thread reads its argument. Without the right to, nothing changes.
+        unsafe { libc::sched_setscheduler(0, policy, &parameters) };
+    };
+    schedule(libc::SCHED_FIFO, 1);
+    let done = work();
+    schedule(libc::SCHED_OTHER, 0);
+    done
+}
+
 fn try_park(pid: u32) -> Result<()> {
     let deadline = Instant::now() + LIMIT;
+    let mut asked = BTreeSet::new();
     loop {
-        let mut running = Vec::new();
-        for process in processes(pid)? {
-            process.ask(1)?;
-            running.extend(process.unparked(deadline)?);
-        }
-        if running.is_empty() {
+        let living = living(pid)?;
+        // The last ones to park may have made processes.
+        if living == asked {
             return Ok(());
         }
-        if Instant::now() > deadline {
-            return Err(NodeError::NotQuiet { threads: running, waited_ms: LIMIT.as_millis() as u64 });
+        match park_all(&living, deadline) {
+            Ok(()) => asked = living,
+            // One of them may have ended, or be about to run another program.
+            Err(_) if Instant::now() < deadline && proc::is_alive(pid) => thread::sleep(LOOK),
+            Err(why) => return Err(why),
         }
+    }
+}
+
+/// Ask these processes to park, all of them first.
+fn park_all(pids: &BTreeSet<u32>, deadline: Instant) -> Result<()> {
+    let processes = pids.iter().map(|pid| StateArea::open(*pid).map(Process)).collect::<Result<Vec<_>>>()?;
+    processes.iter().try_for_each(|process| process.ask(1))?;
+    let mut running = Vec::new();
+    for process in &processes {
+        running.extend(process.unparked(deadline)?);
+    }
+    match running.is_empty() {
+        true => Ok(()),
+        false => Err(NodeError::NotQuiet { threads: running, waited_ms: LIMIT.as_millis() as u64 }),
     }
 }
 
 /// Let the threads go on.
 pub fn release(pid: u32) -> Result<()> {
-    for process in processes(pid)? {
+    for pid in living(pid)? {
+        let process = Process(StateArea::open(pid)?);
         process.ask(0)?;
         process.wake(&process.slots()?.iter().map(|slot| slot.tid).collect())?;
     }
     Ok(())
 }
 
-fn processes(pid: u32) -> Result<Vec<Process>> {
-    proc::tree(pid)?.into_iter().map(|pid| StateArea::open(pid).map(Process)).collect()
+/// The processes of the tree that starts with `pid`, but those that have ended and are not waited for yet.
+fn living(pid: u32) -> Result<BTreeSet<u32>> {
+    Ok(proc::tree(pid)?.into_iter().filter(|pid| proc::is_alive(*pid)).collect())
 }
 
 impl Process {
     fn slots(&self) -> Result<Vec<Slot>> {
-        let mut slots = Vec::new();
-        for index in 0..MAX_THREADS as u64 {
-            let address = self.0.base() + THREADS_OFFSET + index * size_of::<ThreadBlock>() as u64;
-            let phase = self.0.word(address + offset_of!(ThreadBlock, phase) as u64)?;
-            if phase != phase::FREE {
-                let tid = offset_of!(ThreadBlock, state) + offset_of!(ThreadState, tid);
-                slots.push(Slot { address, phase, tid: self.0.word(address + tid as u64)? });
-            }
-        }
-        Ok(slots)
+        let block = |index| self.0.base() + THREADS_OFFSET + index * size_of::<ThreadBlock>() as u64;
+        let blocks: Vec<u64> = (0..MAX_THREADS as u64).map(block).collect();
+        let at = |offset| move |block: &u64| block + offset as u64;
+        let tid = offset_of!(ThreadBlock, state) + offset_of!(ThreadState, tid);
+        let phases = self.0.words(blocks.iter().map(at(offset_of!(ThreadBlock, phase))))?;
+        let tids = self.0.words(blocks.iter().map(at(tid)))?;
+        let slots = blocks.into_iter().zip(phases).zip(tids);
+        let slots = slots.map(|((address, phase), tid)| Slot { address, phase, tid });
+        Ok(slots.filter(|slot| slot.phase != phase::FREE).collect())
     }
 
     /// Set (1) or clear (0) the request to park.
@@ -93,7 +124,7 @@ impl Process {
 
     /// Wait until all threads are parked; those that are not when `deadline` comes or threads appear.
     fn unparked(&self, deadline: Instant) -> Result<Vec<u32>> {
-        let mut wake_at = Instant::now() + GRACE;
+        let mut wake_at = Instant::now();
         loop {
             let slots = self.slots()?;
             let running: BTreeSet<u32> =
@@ -105,13 +136,13 @@ impl Process {
             if now > deadline {
                 return Ok(running.into_iter().collect());
             }
-            if now > wake_at {
+            if now >= wake_at {
                 // A thread that was just made has not been asked yet.
                 self.ask(1)?;
                 self.wake(&running)?;
-                wake_at = now + 10 * GRACE;
+                wake_at = now + WAKE;
             }
-            thread::sleep(Duration::from_micros(50));
+            thread::sleep(LOOK);
         }
     }
 

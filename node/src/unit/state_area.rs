@@ -80,6 +80,35 @@ impl StateArea {
         Ok(u32::from_le_bytes(word))
     }
 
+    /// The 32-bit words at these addresses, at most [`libc::UIO_MAXIOV`] of them, by one system call.
+    pub fn words(&self, addresses: impl Iterator<Item = u64>) -> Result<Vec<u32>> {
+        let word =
+            |address| libc::iovec { iov_base: address as *mut libc::c_void, iov_len: size_of::<u32>() };
+        let remote: Vec<libc::iovec> = addresses.map(word).collect();
+        let mut words = vec![0_u32; remote.len()];
+        let bytes = size_of_val(&words[..]);
+        let local = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: bytes };
+        // SAFETY: `words` has room for what is read; the remote side is the kernel's to check.
+        let read = unsafe {
+            libc::process_vm_readv(
+                self.pid as i32,
+                &local,
+                1,
+                remote.as_ptr(),
+                remote.len() as libc::c_ulong,
+                0,
+            )
+        };
+        match read {
+            count if count == bytes as isize => Ok(words),
+            count => {
+                let short = || std::io::Error::other(format!("{count} of {bytes} bytes"));
+                let why = if count < 0 { std::io::Error::last_os_error() } else { short() };
+                Err(NodeError::io(format!("reading the memory of process {}", self.pid), why))
+            }
+        }
+    }
+
     /// Set it.
     pub fn set_word(&self, address: u64, word: u32) -> Result<()> {
         self.write(address, &word.to_le_bytes())
