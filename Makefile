@@ -4,7 +4,7 @@
 export PATH := /usr/bin:/bin:/usr/sbin:/sbin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: setup blobs agents build test test-packages test-crossings test-suites demo bench-translate bench-recode fmt lint clean help
+.PHONY: setup blobs agents build test test-packages test-crossings test-suites demo bench-translate bench-recode bench-quiesce fmt lint clean help
 
 setup: ## install missing Debian packages and fetch crates
 	@setup/install
@@ -38,6 +38,9 @@ bench-translate: build ## compare translated programs with native and qemu-user;
 
 bench-recode: setup blobs ## measure what recoding a checkpoint costs; writes docs/bench-recode.md
 	cargo bench -q -p tranship-recode --bench cost -- --output docs/bench-recode.md
+
+bench-quiesce: setup blobs agents ## measure what bringing translated programs to a stop takes; writes docs/bench-quiesce.md
+	cargo bench -q -p tranship --bench quiesce -- --output docs/bench-quiesce.md
 
 fmt: ## format all Rust sources
 	cargo fmt --all

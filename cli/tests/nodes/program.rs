@@ -51,6 +51,29 @@ pub(crate) fn debian_root(lab: &TestLab) -> PathBuf {
     root
 }
 
+/// One with the program of four threads, `/usr/bin/threads`.
+pub(crate) fn threads_root(lab: &TestLab) -> PathBuf {
+    let root = debian_root(lab);
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-O2", "-pthread", "-o"]).arg(root.join("usr/bin/threads")).arg(source("threads.c"));
+    assert!(compiler.arg("-lm").status().unwrap().success());
+    root
+}
+
+/// One with the Python program `/compute.py`.
+pub(crate) fn compute_root(lab: &TestLab) -> PathBuf {
+    let root = debian_root(lab);
+    fs::copy(source("compute.py"), root.join("compute.py")).unwrap();
+    root
+}
+
+/// One for redis, and how it is started.
+pub(crate) fn redis_root(lab: &TestLab) -> (PathBuf, [&'static str; 7]) {
+    let root = debian_root(lab);
+    fs::create_dir(root.join("data")).unwrap();
+    (root, ["/usr/bin/redis-server", "--dir", "/data", "--save", "", "--bind", "127.0.0.1"])
+}
+
 /// The path of a source in `tests/programs`.
 pub(crate) fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)

@@ -3,9 +3,8 @@
 
 use crate::lab::{TestLab, wait_for};
 use crate::load::{Load, Place, check_redis, fill_redis, load_http, load_redis};
-use crate::program::{debian_root, source, undisturbed};
+use crate::program::{compute_root, debian_root, redis_root, source, threads_root, undisturbed};
 use std::fs;
-use std::process::Command;
 use std::sync::Arc;
 
 /// Times there and back.
@@ -48,17 +47,14 @@ fn computes(lab: &TestLab, program: &[&str]) {
 #[test]
 fn four_threads() {
     let lab = TestLab::up("four_threads");
-    let binary = debian_root(&lab).join("usr/bin/threads");
-    let line = ["-O2", "-pthread", "-o"];
-    let compiled = Command::new("gcc").args(line).arg(binary).arg(source("threads.c")).arg("-lm").status();
-    assert!(compiled.unwrap().success());
+    threads_root(&lab);
     computes(&lab, &["/usr/bin/threads"]);
 }
 
 #[test]
 fn python() {
     let lab = TestLab::up("python");
-    fs::copy(source("compute.py"), debian_root(&lab).join("compute.py")).unwrap();
+    compute_root(&lab);
     computes(&lab, &["/usr/bin/python3", "/compute.py"]);
 }
 
@@ -79,9 +75,7 @@ fn travel_under_load<T: Send + 'static>(lab: &TestLab, load: Load<T>, answers: u
 #[test]
 fn redis() {
     let lab = TestLab::up("redis");
-    let root = debian_root(&lab);
-    fs::create_dir(root.join("data")).unwrap();
-    let program = ["/usr/bin/redis-server", "--dir", "/data", "--save", "", "--bind", "127.0.0.1"];
+    let (root, program) = redis_root(&lab);
     lab.start(UNIT, &root, &[], &program);
     let place = place(&lab, 6379);
     fill_redis(&place);

@@ -12,7 +12,7 @@ def fibonacci():
     a, b = 0, 1
     while True:
         yield a
-        a, b = b, a + b
+        a, b = b, (a + b) % 10 ** 1500
 
 numbers = fibonacci()
 
