@@ -67,6 +67,8 @@ pub mod map {
     pub const FIXED_NOREPLACE: u32 = 0x10_0000;
 }
 
+/// O_RDONLY.
+pub const O_RDONLY: GuestOpenFlags = GuestOpenFlags(0);
 /// O_RDONLY | O_CLOEXEC.
 pub const O_RDONLY_CLOEXEC: GuestOpenFlags = GuestOpenFlags(0o2_000_000);
 

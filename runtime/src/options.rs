@@ -1,5 +1,5 @@
 //! The runtime's command line: `[--root-fd N] [--object FD]… [--hole ADDR] [--stats-fd N] [--program PATH]
-//! [--name NAME] [--seccomp-fd N] -- PROGRAM ARGS…`.
+//! [--program-fd FD] [--name NAME] [--seccomp-fd N] -- PROGRAM ARGS…`.
 
 use core::ffi::CStr;
 use core::fmt;
@@ -20,6 +20,8 @@ pub struct Options<'a> {
     pub stats_fd: Option<i32>,
     /// The program's file, if it is not its argument 0.
     pub program: Option<&'a CStr>,
+    /// The program's file, open, if it may have no path any more.
+    pub program_fd: Option<i32>,
     /// What the process is to be called, if it is not the last part of the program's path.
     pub name: Option<&'a CStr>,
     /// The guest's seccomp filters, as an earlier program of the process left them.
@@ -45,6 +47,7 @@ Runs an x86-64 Linux program on this machine.
   --hole ADDRESS   keep the runtime's own memory there
   --stats-fd FD    write counters there at exit
   --program PATH   the program's file, if PROGRAM is only to be its argument 0
+  --program-fd FD  the program's file, open
   --name NAME      the process's name, if it is not the last part of the path
   --seccomp-fd FD  the guest's filters, as the runtime hands them over in execve
 ";
@@ -93,6 +96,7 @@ pub fn parse<'a>(args: impl Iterator<Item = &'a CStr>) -> Result<Options<'a>, Op
         hole: None,
         stats_fd: None,
         program: None,
+        program_fd: None,
         name: None,
         seccomp_fd: None,
         guest_args: 0,
@@ -113,6 +117,7 @@ pub fn parse<'a>(args: impl Iterator<Item = &'a CStr>) -> Result<Options<'a>, Op
             b"--stats-fd" => options.stats_fd = Some(fd()?),
             b"--hole" => options.hole = Some(number(value).ok_or(OptionError::BadValue(option))?),
             b"--seccomp-fd" => options.seccomp_fd = Some(fd()?),
+            b"--program-fd" => options.program_fd = Some(fd()?),
             b"--program" => options.program = Some(value),
             b"--name" => options.name = Some(value),
             b"--object" => {

@@ -148,12 +148,12 @@ fn load(
     let count = objects.iter().flatten().zip(&mut mapped).map(|(object, slot)| *slot = Some(*object)).count();
     let mut list: [&'static ObjectHeader; MAX_OBJECTS] = match mapped[0] {
         Some(first) => [first; MAX_OBJECTS],
-        None => return load_or_die(path, &strings, &[]),
+        None => return load_or_die(path, options.program_fd, &strings, &[]),
     };
     for (slot, object) in list.iter_mut().zip(mapped.iter().flatten()) {
         *slot = object;
     }
-    let loaded = load_or_die(path, &strings, &list[..count]);
+    let loaded = load_or_die(path, options.program_fd, &strings, &list[..count]);
     if hole::process().state.object_count < count as u64 {
         report::complain(format_args!(
             "a translated object was made from another file than {}",
@@ -163,8 +163,13 @@ fn load(
     loaded
 }
 
-fn load_or_die(path: &CStr, strings: &Strings<'_>, objects: &[&'static ObjectHeader]) -> Loaded {
-    match program::load(path, strings, objects) {
+fn load_or_die(
+    path: &CStr,
+    fd: Option<i32>,
+    strings: &Strings<'_>,
+    objects: &[&'static ObjectHeader],
+) -> Loaded {
+    match program::load(path, fd, strings, objects) {
         Ok(loaded) => loaded,
         Err(error) => report::fatal(format_args!("{}: {error}", printable(path))),
     }

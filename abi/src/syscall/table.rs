@@ -198,7 +198,7 @@ syscalls! {
     utime 132 - (Path In) [emulate];
     mknod 133 - (Path Int Int) [as mknodat(CWD, A0, A1, A2)];
     uselib 134 - (Path) [absent NEVER];
-    personality 135 92 (Int) [emulate];
+    personality 135 92 (Int) [emulate] approximate "other systems' personalities and READ_IMPLIES_EXEC are refused";
     ustat 136 - (Int Out) [absent "legacy; statfs replaces it"];
     statfs 137 43 (Path Out) [pass];
     fstatfs 138 44 (Fd Out) [pass];

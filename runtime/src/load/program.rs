@@ -109,13 +109,14 @@ pub struct Loaded {
     program: Mapped,
 }
 
-/// Load the program at `path` with these strings.
+/// Load the program at `path`, or the one that is open as `fd` and was found there, with these strings.
 pub fn load(
     path: &CStr,
+    fd: Option<i32>,
     strings: &Strings<'_>,
     objects: &[&'static ObjectHeader],
 ) -> Result<Loaded, LoadError> {
-    let fd = open(path).map_err(LoadError::Open)?;
+    let fd = fd.map_or_else(|| open(path), Ok).map_err(LoadError::Open)?;
     let mut line = [0; MAX_SCRIPT_LINE];
     let got = linux::pread(fd, &mut line, 0).map_err(LoadError::Open)?;
     if line.starts_with(b"#!") {
@@ -163,7 +164,7 @@ fn load_script(
         return Err(LoadError::Script);
     }
     let argument = (!argument.is_empty()).then_some(argument);
-    load(interpreter, &Strings { script: Some((interpreter, argument, path)), ..*strings }, objects)
+    load(interpreter, None, &Strings { script: Some((interpreter, argument, path)), ..*strings }, objects)
 }
 
 fn load_interpreter(file: &File, objects: &[&'static ObjectHeader]) -> Result<Option<Mapped>, LoadError> {

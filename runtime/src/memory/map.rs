@@ -28,9 +28,12 @@ pub fn host_protection(guest: u32) -> u32 {
 
 /// `[start, start + len)` in whole pages, if a guest may have it.
 fn range(start: u64, len: u64) -> Result<(u64, u64), Errno> {
+    if !start.is_multiple_of(PAGE) {
+        return Err(Errno::EINVAL);
+    }
     let len = len.checked_next_multiple_of(PAGE).filter(|&len| len != 0).ok_or(Errno::EINVAL)?;
     let end = start.checked_add(len).filter(|&end| end <= GUEST_END).ok_or(Errno::ENOMEM)?;
-    if !start.is_multiple_of(PAGE) || hole::overlaps(start, len) {
+    if hole::overlaps(start, len) {
         return Err(Errno::EINVAL);
     }
     Ok((start, end))

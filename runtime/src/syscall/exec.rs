@@ -3,13 +3,14 @@
 
 use super::{Call, Outcome, attempt};
 use crate::image;
-use crate::linux::{self, AT_FDCWD, Errno, O_RDONLY_CLOEXEC, PAGE, map, prot};
+use crate::linux::{self, AT_FDCWD, Errno, O_RDONLY, O_RDONLY_CLOEXEC, PAGE, map, prot};
 use crate::load::{elf, program};
 use crate::memory::{access, map as mapping};
 use crate::procfs;
 use crate::seccomp;
 use crate::signal::{self, action};
 use crate::thread::Thread;
+use core::iter;
 use tranship_abi::block::Range;
 use tranship_abi::signal::number::{INTERRUPT, SIGBUS, SIGSEGV};
 use tranship_abi::signal::{SIG_IGN, bit};
@@ -19,13 +20,13 @@ const AT_EMPTY_PATH: u64 = 0x1000;
 const MAX_PATH: usize = 4096;
 const OWN_PROGRAM: &[u8] = b"/proc/self/exe\0";
 /// Arguments that come before the guest's, at most.
-const OWN_ARGS: usize = 8;
+const OWN_ARGS: usize = 10;
 
 pub(super) fn execve(call: &Call) -> Outcome {
     let [path, argv, envp, ..] = call.args;
     let mut buffer = [0; MAX_PATH];
     let path = attempt!(access::read_string(path, &mut buffer));
-    exec(call.thread, path, argv, envp)
+    exec(call.thread, path, Opened::Later, argv, envp)
 }
 
 /// execveat(2): a path below a directory descriptor, or a descriptor itself, by way of /proc.
@@ -35,17 +36,36 @@ pub(super) fn execveat(call: &Call) -> Outcome {
     let given = attempt!(access::read_string(path, &mut given));
     let dir = call.int(0);
     if given.first() == Some(&b'/') || (dir == AT_FDCWD && given.len() > 1) {
-        return exec(call.thread, given, argv, envp);
+        return exec(call.thread, given, Opened::Later, argv, envp);
     }
     if given.len() == 1 && flags & AT_EMPTY_PATH == 0 {
         return Errno::ENOENT.into();
     }
+    let opened = if attempt!(closes_on_exec(dir)) { Opened::Now } else { Opened::Later };
     let mut path = attempt!(Path::of_descriptor(dir));
     if given.len() > 1 {
         attempt!(path.push(b"/"));
     }
     attempt!(path.push(given));
-    exec(call.thread, path.bytes(), argv, envp)
+    exec(call.thread, path.bytes(), opened, argv, envp)
+}
+
+/// When the file of the guest's new program is opened that it is loaded from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opened {
+    /// Before the exec: its path goes through a descriptor that is closed by it.
+    Now,
+    /// By the new process.
+    Later,
+}
+
+/// EBADF if there is no such descriptor.
+fn closes_on_exec(fd: i32) -> Result<bool, Errno> {
+    const F_GETFD: u64 = 1;
+    const FD_CLOEXEC: u64 = 1;
+    // SAFETY: no memory is involved.
+    let flags = unsafe { linux::call(nr::fcntl, [fd as u64, F_GETFD, 0, 0, 0, 0]) }?;
+    Ok(flags & FD_CLOEXEC != 0)
 }
 
 /// A path being put together.
@@ -98,44 +118,64 @@ impl Path {
 }
 
 /// Execute the file `name` (NUL-terminated) with the guest's `argv` and `envp`. Returns only on errors.
-fn exec(thread: Thread, name: &[u8], argv: u64, envp: u64) -> Outcome {
+fn exec(thread: Thread, name: &[u8], opened: Opened, argv: u64, envp: u64) -> Outcome {
     let mut own = [0; MAX_PATH];
     let is_own = name == OWN_PROGRAM || procfs::identify(AT_FDCWD, name) == Some(procfs::File::Exe);
     let path = if is_own { attempt!(own_program(&mut own)) } else { name };
-    attempt!(check_executable(path));
-    let count = attempt!(count_pointers(argv));
-    let bytes = ((count.max(1) + OWN_ARGS + 1) * 8) as u64;
-    let flags = map::PRIVATE | map::ANONYMOUS;
-    let list =
-        attempt!(mapping::mmap(0, bytes.next_multiple_of(PAGE), prot::READ | prot::WRITE, flags, -1, 0));
-    // Memory that is shared with a maker who waits stays there after the exec.
-    thread.private().left_by_exec = Range { start: list, end: list + bytes };
-    let error = exec_with(thread, list, [name, path], (argv, count), envp);
-    thread.private().left_by_exec = Range { start: 0, end: 0 };
-    let _ = mapping::munmap(list, bytes);
+    let program = attempt!(check_executable(path, opened));
+    let error = exec_checked(thread, [name, path], program, argv, envp);
+    if let Some(fd) = program {
+        linux::close(fd);
+    }
     error.into()
 }
 
-/// With `list` for the arguments, of which the runtime's own come first: name, path, the guest's filters.
-fn exec_with(thread: Thread, list: u64, [name, path]: [&[u8]; 2], argv: (u64, usize), envp: u64) -> Errno {
+/// With the program's file, if it is open already.
+fn exec_checked(thread: Thread, names: [&[u8]; 2], program: Option<i32>, argv: u64, envp: u64) -> Errno {
+    let count = match count_pointers(argv) {
+        Ok(count) => count,
+        Err(error) => return error,
+    };
+    let bytes = ((count.max(1) + OWN_ARGS + 1) * 8) as u64;
+    let flags = map::PRIVATE | map::ANONYMOUS;
+    let list = match mapping::mmap(0, bytes.next_multiple_of(PAGE), prot::READ | prot::WRITE, flags, -1, 0) {
+        Ok(list) => list,
+        Err(error) => return error,
+    };
+    // Memory that is shared with a maker who waits stays there after the exec.
+    thread.private().left_by_exec = Range { start: list, end: list + bytes };
+    let error = exec_with(thread, list, names, program, (argv, count), envp);
+    thread.private().left_by_exec = Range { start: 0, end: 0 };
+    let _ = mapping::munmap(list, bytes);
+    error
+}
+
+/// With `list` for the arguments, of which the runtime's own come first: name, path, the program's file, the guest's
+/// filters.
+fn exec_with(
+    thread: Thread,
+    list: u64,
+    [name, path]: [&[u8]; 2],
+    program: Option<i32>,
+    argv: (u64, usize),
+    envp: u64,
+) -> Errno {
     let filters = match seccomp::hand_over(thread) {
         Ok(filters) => filters,
         Err(error) => return error,
     };
-    let mut number = Path::new();
-    let named = filters.map_or(Ok(()), |fd| number.push_number(fd));
-    let own: [&[u8]; OWN_ARGS] = [
-        b"tranship-runtime\0",
-        b"--name\0",
-        name,
-        b"--program\0",
-        path,
-        b"--seccomp-fd\0",
-        number.terminated(),
-        b"--\0",
+    let [mut program_number, mut filters_number] = [Path::new(), Path::new()];
+    let named = program
+        .map_or(Ok(()), |fd| program_number.push_number(fd))
+        .and_then(|()| filters.map_or(Ok(()), |fd| filters_number.push_number(fd)));
+    let options: [(&[u8], Option<&[u8]>); 4] = [
+        (b"--name\0", Some(name)),
+        (b"--program\0", Some(path)),
+        (b"--program-fd\0", program.map(|_| program_number.terminated())),
+        (b"--seccomp-fd\0", filters.map(|_| filters_number.terminated())),
     ];
-    let (before, end) = own.split_at(if filters.is_some() { OWN_ARGS - 1 } else { OWN_ARGS - 3 });
-    let own = before.iter().chain(end.last()).copied();
+    let given = options.iter().filter_map(|&(option, value)| Some([option, value?])).flatten();
+    let own = iter::once(&b"tranship-runtime\0"[..]).chain(given).chain(iter::once(&b"--\0"[..]));
     let error = match named.and_then(|()| write_arguments(list, own, argv.0, argv.1)) {
         Ok(()) => become_runtime(thread, list, envp),
         Err(error) => error,
@@ -159,21 +199,28 @@ fn own_program(into: &mut [u8; MAX_PATH]) -> Result<&[u8], Errno> {
     Ok(&into[..=got as usize])
 }
 
-/// As far as the kernel would look before the point of no return.
-fn check_executable(path: &[u8]) -> Result<(), Errno> {
+/// As far as the kernel would look before the point of no return; yields the file if it is to be open in the new process.
+fn check_executable(path: &[u8], opened: Opened) -> Result<Option<i32>, Errno> {
     const X_OK: u64 = 1;
     // SAFETY: `path` is terminated.
     unsafe { linux::call(nr::faccessat, [AT_FDCWD as u64, path.as_ptr() as u64, X_OK, 0, 0, 0]) }?;
-    let fd = linux::openat(AT_FDCWD, path, O_RDONLY_CLOEXEC)?;
+    let flags = if opened == Opened::Now { O_RDONLY } else { O_RDONLY_CLOEXEC };
+    let fd = linux::openat(AT_FDCWD, path, flags)?;
     let mut start = [0; elf::HEADER_BYTES];
     let read = linux::pread(fd, &mut start, 0);
-    linux::close(fd);
-    match read {
+    let checked = match read {
         // A directory.
         Err(_) => Err(Errno::EACCES),
+        // Its interpreter would not find it.
+        Ok(_) if start.starts_with(b"#!") && opened == Opened::Now => Err(Errno::ENOENT),
         Ok(_) if start.starts_with(b"#!") => Ok(()),
         Ok(len) => elf::Header::parse(&start[..len]).map(drop).map_err(|_| Errno::ENOEXEC),
+    };
+    if checked.is_ok() && opened == Opened::Now {
+        return Ok(Some(fd));
     }
+    linux::close(fd);
+    checked.map(|()| None)
 }
 
 fn count_pointers(list: u64) -> Result<usize, Errno> {

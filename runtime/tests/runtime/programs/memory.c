@@ -31,6 +31,7 @@ static void mappings(void) {
     printf("low hint: %d\n", mmap((char *)0x50000000, 4096, RIGHTS, KIND | MAP_32BIT, -1, 0) == (char *)0x50000000);
     printf("hint: %d\n", mmap(at + 0x100000, 4096, RIGHTS, KIND, -1, 0) == at + 0x100000);
     printf("protect: %d\n", mprotect(at, 4096, PROT_READ));
+    printf("nowhere: %d %d\n", mprotect((void *)-1, 4096, PROT_READ), errno);
     printf("unmap: %d, again %d\n", munmap(at, 8192), munmap(at, 8192));
     void *none = mmap(NULL, 0, RIGHTS, KIND, -1, 0);
     printf("empty: %d %d\n", none == MAP_FAILED, errno);

@@ -159,6 +159,18 @@ static void cloned3(const char *what, struct clone_args args)
     printf("clone3 %s: %d %d, status %d, tid %d\n", what, by_fd, pidfd >= 0, info.si_status, parent_tid == pid);
 }
 
+// Programs found through descriptors that are closed when they are executed.
+static void executed(const char *what, int directory, const char *path, int flags)
+{
+    char *arguments[] = {"sh", "-c", "echo /proc/self/fd/*; exit 6", NULL};
+    pid_t pid = fork();
+    if (pid == 0) {
+        syscall(SYS_execveat, directory, path, arguments, environ, flags);
+        _exit(100 + errno);
+    }
+    printf("%s: %d\n", what, finish(pid));
+}
+
 int main(int argc, char **argv)
 {
     (void)argv;
@@ -193,6 +205,11 @@ int main(int argc, char **argv)
     cloned3("bad flags", (struct clone_args){.flags = 1ull << 50});
     cloned3("low flags", (struct clone_args){.flags = 17});
     cloned3("half a stack", (struct clone_args){.stack = 4096, .exit_signal = SIGCHLD});
+    int bin = open("/bin", O_PATH | O_DIRECTORY | O_CLOEXEC), sh = open("/bin/sh", O_RDONLY | O_CLOEXEC);
+    executed("in a directory", bin, "sh", 0);
+    executed("a file", sh, "", AT_EMPTY_PATH);
+    executed("below a file", sh, "sh", 0);
+    executed("no descriptor", 77, "sh", 0);
     int wanted = 4000000;
     cloned3("bad tid", (struct clone_args){.set_tid = (uintptr_t)&wanted, .set_tid_size = 1, .exit_signal = SIGCHLD});
     cloned3("vfork bad tid", (struct clone_args){.flags = CLONE_VM | CLONE_VFORK, .set_tid = (uintptr_t)&wanted, .set_tid_size = 1, .exit_signal = SIGCHLD});
