@@ -17,8 +17,13 @@ pub(crate) struct TestLab {
 impl TestLab {
     /// Start the nodes.
     pub(crate) fn up(test: &str) -> TestLab {
+        TestLab::with(test, "x86,x86b")
+    }
+
+    /// Start these nodes.
+    pub(crate) fn with(test: &str, nodes: &str) -> TestLab {
         let lab = TestLab::without_nodes(test);
-        lab.ok(&["lab", "up", "--nodes", "x86,x86b"]);
+        lab.ok(&["lab", "up", "--nodes", nodes]);
         lab
     }
 

@@ -12,12 +12,14 @@ const ROUNDS: u32 = if cfg!(feature = "long") { 20 } else { 3 };
 /// CPU time in milliseconds that a program that computes gets between two crossings, at least.
 const WORK_MS: u64 = 150;
 const UNIT: &str = "traveller";
+const THREADS: &[&str] = &["/usr/bin/threads"];
+const PYTHON: &[&str] = &["/usr/bin/python3", "/compute.py"];
 
-/// Move the unit from x86 to x86b, translated, and back, and again. At each stop `stay` is called with the node.
-fn travel(lab: &TestLab, stay: impl Fn(&str)) {
+/// Move the unit from x86 to `away`, translated, and back, and again. At each stop `stay` is called with the node.
+fn travel(lab: &TestLab, away: &str, rounds: u32, stay: impl Fn(&str)) {
     stay("x86");
-    for _ in 0..ROUNDS {
-        for (to, options) in [("x86b", &["--translated", "--at-once"][..]), ("x86", &[])] {
+    for _ in 0..rounds {
+        for (to, options) in [(away, &["--translated", "--at-once"][..]), ("x86", &[])] {
             lab.json(&[&["migrate", UNIT, "--to", to], options].concat());
             let mode = if options.is_empty() { "native" } else { "translated" };
             assert_eq!(lab.runs(to, UNIT).as_deref(), Some(mode));
@@ -28,10 +30,10 @@ fn travel(lab: &TestLab, stay: impl Fn(&str)) {
 
 /// A program that works until it is told to stop, and then says how much it did: natively, that much has the same
 /// result.
-fn computes(lab: &TestLab, program: &[&str]) {
+fn computes(lab: &TestLab, away: &str, rounds: u32, program: &[&str]) {
     let root = lab.path("root");
     lab.start(UNIT, &root, &[], program);
-    travel(lab, |node| {
+    travel(lab, away, rounds, |node| {
         wait_for("some work", || {
             let status = lab.status(node, UNIT).unwrap();
             assert_eq!(status["state"], "running", "{:?}", lab.run(&["logs", UNIT]));
@@ -48,14 +50,36 @@ fn computes(lab: &TestLab, program: &[&str]) {
 fn four_threads() {
     let lab = TestLab::up("four_threads");
     threads_root(&lab);
-    computes(&lab, &["/usr/bin/threads"]);
+    computes(&lab, "x86b", ROUNDS, THREADS);
 }
 
 #[test]
 fn python() {
     let lab = TestLab::up("python");
     compute_root(&lab);
-    computes(&lab, &["/usr/bin/python3", "/compute.py"]);
+    computes(&lab, "x86b", ROUNDS, PYTHON);
+}
+
+/// On the arm64 machine, which is emulated.
+#[cfg(feature = "long")]
+mod arm64 {
+    use super::*;
+
+    const ROUNDS: u32 = 2;
+
+    #[test]
+    fn four_threads() {
+        let lab = TestLab::with("four_threads_arm64", "x86,arm64");
+        threads_root(&lab);
+        computes(&lab, "arm64", ROUNDS, THREADS);
+    }
+
+    #[test]
+    fn python() {
+        let lab = TestLab::with("python_arm64", "x86,arm64");
+        compute_root(&lab);
+        computes(&lab, "arm64", ROUNDS, PYTHON);
+    }
 }
 
 /// Where a unit's server at `port` may be.
@@ -65,7 +89,7 @@ fn place(lab: &TestLab, port: u16) -> Place {
 
 /// Travel while the clients work; at each stop they get so many more answers.
 fn travel_under_load<T: Send + 'static>(lab: &TestLab, load: Load<T>, answers: u64) -> Vec<T> {
-    travel(lab, |_| {
+    travel(lab, "x86b", ROUNDS, |_| {
         let before = load.answered();
         wait_for("answers", || (load.answered() > before + answers).then_some(()));
     });
