@@ -36,6 +36,12 @@ pub(crate) const SUITES: &[Suite] = &[
         engines: &[Engine::Served],
     },
     Suite {
+        name: "glibc",
+        about: "glibc 2.36's tests in signal, setjmp, socket, time, dirent, rt and sysdeps/unix/sysv/linux, as far as \
+                they compile against the installed library",
+        engines: &[Engine::Interpreted],
+    },
+    Suite {
         name: "speedtest1",
         about: "SQLite 3.40's speedtest1 --verify, test sets main, cte, fp and orm: hashes of all results",
         engines: &[Engine::Served],
