@@ -1,14 +1,22 @@
 //! The ways to run an x86-64 program that are compared.
 
 use crate::error::Error;
-use crate::measure;
-use crate::program::Built;
+use crate::measure::{self, Run};
+use crate::program::{self, Built};
 use crate::top;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use tranship_node::unit::supply::Consumers;
+use tranship_node::{Isa, baseline};
+use tranship_service::{Supplier, Workshop};
+use tranship_translate::compile::Host;
+
+/// Runs of a program with libraries before it is measured: what is hot only once something else is compiled shows in
+/// the run after that.
+const WARM_UPS: u32 = 4;
 
 /// One column of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,8 +32,10 @@ pub(crate) enum Engine {
 /// What an engine has done once for a program.
 #[derive(Default)]
 pub(crate) struct Preparation {
-    /// The translated object.
+    /// The translated object of a static program.
     object: Option<File>,
+    /// Where the code of a dynamic one comes from.
+    workshop: Option<Workshop>,
     /// CPU seconds that it took; `None` where there is nothing to prepare.
     pub(crate) cpu_seconds: Option<f64>,
 }
@@ -51,12 +61,24 @@ impl Engine {
     pub(crate) fn prepare(self, program: &Built) -> Result<Preparation, Error> {
         match self {
             Engine::Native | Engine::Qemu => Ok(Preparation::default()),
+            Engine::Tranship if program.is_dynamic => warm_up(program),
             Engine::Tranship => translate(program),
         }
     }
 
+    /// Run the program once, with the settings of a unit, which keep programs from using what other machines lack.
+    pub(crate) fn run(self, program: &Built, preparation: &Preparation) -> Result<Run, Error> {
+        let mut command = self.command(program, preparation);
+        let lines = baseline::environment(Isa(tranship_abi::host::Host::X86_64));
+        command.envs(lines.iter().filter_map(|line| line.split_once('=')));
+        match &preparation.workshop {
+            Some(workshop) => run_supplied(command, workshop),
+            None => measure::run(command),
+        }
+    }
+
     /// The command that runs the program.
-    pub(crate) fn command(self, program: &Built, preparation: &Preparation) -> Command {
+    fn command(self, program: &Built, preparation: &Preparation) -> Command {
         let mut command = match self {
             Engine::Native => Command::new(&program.path),
             Engine::Qemu => under("qemu-x86_64-static", program),
@@ -120,7 +142,39 @@ fn translate(program: &Built) -> Result<Preparation, Error> {
     }
     let cpu_seconds = read(&seconds).ok().and_then(|text| text.trim().parse().ok());
     let object = File::open(&object).map_err(|e| Error::File { path: object, source: e })?;
-    Ok(Preparation { object: Some(object), cpu_seconds })
+    Ok(Preparation { object: Some(object), workshop: None, cpu_seconds })
+}
+
+/// Run a program until all that is hot in it and its libraries is compiled, as `tranship serve` would for a service that
+/// goes on running. CPU seconds are those of the first time.
+fn warm_up(program: &Built) -> Result<Preparation, Error> {
+    let name = program.path.file_name().unwrap_or_default();
+    let seconds = program::folder()?.join(name).with_extension("seconds");
+    let workshop = Workshop::new(Host::x86_64(), &program::folder()?.join("cache"));
+    let mut preparation = Preparation { object: None, workshop: Some(workshop), cpu_seconds: None };
+    let mut spent = 0.0;
+    for run in 1..=WARM_UPS {
+        eprintln!("warming up {}: {run} of {WARM_UPS}", program.path.display());
+        let before = measure::own_cpu_seconds();
+        Engine::Tranship.run(program, &preparation)?;
+        if let Some(workshop) = &preparation.workshop {
+            workshop.keep(|error| eprintln!("  {error}"));
+        }
+        spent += measure::own_cpu_seconds() - before;
+    }
+    if read(&seconds).is_err() {
+        write(&seconds, &spent.to_string())?;
+    }
+    preparation.cpu_seconds = read(&seconds).ok().and_then(|text| text.trim().parse().ok());
+    Ok(preparation)
+}
+
+/// Run a translated program with a supplier beside it.
+fn run_supplied(command: Command, workshop: &Workshop) -> Result<Run, Error> {
+    measure::run_beside(command, |pid| {
+        let mut supplier = Supplier::new(workshop);
+        supplier.serve(&mut Consumers::of(pid), |error| eprintln!("  {error}"));
+    })
 }
 
 fn read(path: &Path) -> Result<String, Error> {

@@ -89,14 +89,14 @@ fn run_once(row: &mut Row, engines: &[Engine]) {
     let mut expected: Option<Run> = None;
     for (engine, column) in engines.iter().zip(&mut row.columns) {
         let Some(preparation) = column.preparation() else { continue };
-        let outcome = measure::run(engine.command(&row.built, preparation));
+        let outcome = engine.run(&row.built, preparation);
         let outcome = outcome.and_then(|run| match &expected {
             Some(native) if native.stdout != run.stdout => Err(Error::OtherOutput { engine: engine.name() }),
             _ => Ok(run),
         });
         match outcome {
             Ok(run) => {
-                column.add(run.cpu_seconds);
+                column.add(&run);
                 expected.get_or_insert(run);
             }
             Err(error) => {

@@ -5,6 +5,8 @@ use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
 
 /// CPU seconds after which the kernel ends a run that hangs.
 const LIMIT_SECONDS: u64 = 600;
@@ -13,20 +15,37 @@ const LIMIT_SECONDS: u64 = 600;
 pub(crate) struct Run {
     /// User plus system time.
     pub(crate) cpu_seconds: f64,
+    /// Most memory that it had at a time, in bytes.
+    pub(crate) memory: u64,
     /// What it printed.
     pub(crate) stdout: Vec<u8>,
 }
 
 /// Runs a program to its end.
-pub(crate) fn run(mut command: Command) -> Result<Run, Error> {
+pub(crate) fn run(command: Command) -> Result<Run, Error> {
+    run_beside(command, |_| {})
+}
+
+/// Runs a program to its end, and `beside` with its number at the same time.
+pub(crate) fn run_beside(mut command: Command, beside: impl FnOnce(u32) + Send) -> Result<Run, Error> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| Error::Start { command: words(&command), source: e })?;
     limit_cpu(&child);
-    let stdout = read_all(child.stdout.take());
-    // A program that fills the pipe with complaints before it closes stdout would wait for us; ours print a line.
-    let stderr = String::from_utf8_lossy(&read_all(child.stderr.take())).into_owned();
-    let (status, cpu_seconds) = wait(&child);
-    if status.success() { Ok(Run { cpu_seconds, stdout }) } else { Err(Error::Exit { status, stderr }) }
+    let (pid, stdout, stderr) = (child.id(), child.stdout.take(), child.stderr.take());
+    let (stdout, stderr, (status, cpu_seconds), memory) = thread::scope(|scope| {
+        scope.spawn(move || beside(pid));
+        let memory = scope.spawn(move || most_memory(pid));
+        let stdout = read_all(stdout);
+        // A program that fills the pipe with complaints before it closes stdout would wait for us; ours print a line.
+        let stderr = String::from_utf8_lossy(&read_all(stderr)).into_owned();
+        let ended = wait(&child);
+        (stdout, stderr, ended, memory.join().unwrap_or(0))
+    });
+    if status.success() {
+        Ok(Run { cpu_seconds, memory, stdout })
+    } else {
+        Err(Error::Exit { status, stderr })
+    }
 }
 
 /// Runs a tool whose complaints nobody needs unless it fails.
@@ -65,6 +84,25 @@ fn limit_cpu(child: &Child) {
     unsafe { libc::prlimit(child.id() as i32, libc::RLIMIT_CPU, &limit, std::ptr::null_mut()) };
 }
 
+/// Most bytes that a process has had resident by the time it ends, to within what it takes in the last moment. (What the
+/// kernel tells its parent counts what the parent had when it made it.)
+fn most_memory(pid: u32) -> u64 {
+    const LOOK: Duration = Duration::from_millis(10);
+    let mut most = 0;
+    while let Some(kilobytes) = high_water_mark(pid) {
+        most = kilobytes * 1024;
+        thread::sleep(LOOK);
+    }
+    most
+}
+
+/// `VmHWM` in kilobytes, while the process has memory.
+fn high_water_mark(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse().ok()
+}
+
 /// Status and CPU seconds (user and system) of a child that nobody else waits for.
 fn wait(child: &Child) -> (ExitStatus, f64) {
     let mut status = 0;
@@ -75,8 +113,22 @@ fn wait(child: &Child) -> (ExitStatus, f64) {
     }
     // SAFETY: all zeros is a valid rusage, and wait4 has filled it in.
     let usage = unsafe { usage.assume_init() };
+    (ExitStatus::from_raw(status), cpu_seconds(&usage))
+}
+
+fn cpu_seconds(usage: &libc::rusage) -> f64 {
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
-    (ExitStatus::from_raw(status), seconds(usage.ru_utime) + seconds(usage.ru_stime))
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+/// CPU seconds that this process has used so far.
+pub(crate) fn own_cpu_seconds() -> f64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is to a live object of the type that getrusage writes; all zeros is a valid one.
+    cpu_seconds(unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init_ref()
+    })
 }
 
 #[cfg(test)]

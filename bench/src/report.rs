@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, Preparation};
 use crate::error::Error;
-use crate::measure;
+use crate::measure::{self, Run};
 use crate::program::{Built, Program};
 use serde_json::json;
 use std::fmt::Write;
@@ -11,6 +11,8 @@ use std::fmt::Write;
 pub(crate) struct Column {
     preparation: Result<Preparation, Error>,
     samples: Vec<f64>,
+    /// Most memory of any run, in bytes.
+    memory: u64,
     failure: Option<Error>,
 }
 
@@ -20,8 +22,9 @@ impl Column {
         self.preparation.as_ref().ok().filter(|_| self.failure.is_none())
     }
 
-    pub(crate) fn add(&mut self, cpu_seconds: f64) {
-        self.samples.push(cpu_seconds);
+    pub(crate) fn add(&mut self, run: &Run) {
+        self.samples.push(run.cpu_seconds);
+        self.memory = self.memory.max(run.memory);
     }
 
     pub(crate) fn fail(&mut self, error: Error) {
@@ -51,7 +54,7 @@ impl Row {
         built: Built,
         prepared: Vec<Result<Preparation, Error>>,
     ) -> Row {
-        let column = |preparation| Column { preparation, samples: vec![], failure: None };
+        let column = |preparation| Column { preparation, samples: vec![], memory: 0, failure: None };
         Row { program, built, columns: prepared.into_iter().map(column).collect() }
     }
 
@@ -88,8 +91,8 @@ impl<'a> Report<'a> {
         let others = 1..self.engines.len();
         let mut text = String::from("| program | what it does | native, s |");
         others.clone().for_each(|i| _ = write!(text, " {} |", self.engines[i].name()));
-        text.push_str(" translation, s |\n|---|---|--:|");
-        text.push_str(&"--:|".repeat(self.engines.len()));
+        text.push_str(" translation, s | memory, MB |\n|---|---|--:|");
+        text.push_str(&"--:|".repeat(self.engines.len() + 1));
         text.push('\n');
         for row in &self.rows {
             let native = cell(row.columns[0].median(), 2, "");
@@ -99,11 +102,13 @@ impl<'a> Report<'a> {
                 _ = write!(text, " {} |", failed.unwrap_or_else(|| cell(row.slowdown(i), 2, "×")));
             }
             let prepared = row.columns.iter().find_map(|column| column.preparation()?.cpu_seconds);
-            _ = writeln!(text, " {} |", cell(prepared, 1, ""));
+            let megabytes = |column: &Column| (column.memory as f64 / 1e6).round().to_string();
+            let memory: Vec<String> = row.columns.iter().map(megabytes).collect();
+            _ = writeln!(text, " {} | {} |", cell(prepared, 1, ""), memory.join(" / "));
         }
         text.push_str("| **geometric mean** | | |");
         others.for_each(|i| _ = write!(text, " **{}** |", cell(self.mean_slowdown(i), 2, "×")));
-        text.push_str(" |\n");
+        text.push_str(" | |\n");
         text
     }
 
@@ -127,6 +132,7 @@ impl<'a> Report<'a> {
                 "engine": engine.name(),
                 "cpu_seconds": column.samples,
                 "median": column.median(),
+                "memory_bytes": column.memory,
                 "prepare_cpu_seconds": column.preparation().and_then(|p| p.cpu_seconds),
                 "error": column.error().map(Error::to_string),
             })
@@ -147,9 +153,11 @@ const PAGE_HEAD: &str = "\
 # Speed of translated programs
 
 CPU time (user and system) of x86-64 programs on an x86-64 machine: natively, translated by Tranship, and under
-qemu-user. Native is in seconds, the others are multiples of it. Every program is static, built with `gcc -O2`, and
-must print the same with every engine. Translation is done once per program, kept, and not counted in the
-multiples; its CPU time is in the last column.
+qemu-user. Native is in seconds, the others are multiples of it. Every program must print the same with every engine. Most
+are static, built with `gcc -O2`, and translated as a whole; those that the table calls dynamic are the distribution's,
+and what is hot in them and their libraries is compiled while they run, in the four runs before those that are measured.
+Translation is kept, and not counted in the multiples; its CPU time is in the last column but one. The last one has the
+most memory that a run had resident: native, translated, qemu-user.
 
 Made by `make bench-translate`; do it again before believing it of another machine.
 

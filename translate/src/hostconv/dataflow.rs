@@ -40,6 +40,32 @@ pub(super) struct Transfers {
     pub(super) at: HashMap<(usize, usize), Transfer>,
 }
 
+impl Transfers {
+    /// Slots that are better left in memory, as the neutral code has them: those that are moved to and fro far more often
+    /// than `blocks` use them. Where much control flow meets, as in an interpreter's loop, whatever is written in one place
+    /// may differ from memory everywhere.
+    pub(super) fn not_worth_it(&self, blocks: &[BlockEvents], considered: SlotSet) -> SlotSet {
+        const MOVES_PER_USE: usize = 3;
+        let count = |sets: &mut dyn Iterator<Item = SlotSet>| {
+            let mut counts: HashMap<Slot, usize> = HashMap::new();
+            sets.flat_map(|set| set.iter().collect::<Vec<_>>())
+                .for_each(|slot| *counts.entry(slot).or_default() += 1);
+            counts
+        };
+        let moves = count(&mut self.at.values().flat_map(|transfer| [transfer.store, transfer.load]));
+        let events = blocks.iter().flat_map(|block| &block.events);
+        let uses = count(&mut events.filter_map(|event| match event {
+            Event::Read(slot) | Event::Write(slot) => Some([*slot].into_iter().collect()),
+            _ => None,
+        }));
+        let number = |of: &HashMap<Slot, usize>, slot| of.get(&slot).copied().unwrap_or(0);
+        considered
+            .iter()
+            .filter(|slot| number(&moves, *slot) > MOVES_PER_USE * number(&uses, *slot))
+            .collect()
+    }
+}
+
 /// Solve for `blocks`, the first of which is the entry, and slots in `considered`.
 pub(super) fn solve(blocks: &[BlockEvents], considered: SlotSet) -> Transfers {
     let dirty = dirty_at_starts(blocks, considered);
@@ -160,6 +186,27 @@ mod tests {
         assert_eq!(transfers.at_entry, set(&[r]));
         assert_eq!(transfers.at[&(2, 0)], Transfer { store: set(&[r]), load: set(&[]) });
         assert_eq!(transfers.at[&(2, 1)], Transfer::default());
+    }
+
+    #[test]
+    fn a_register_that_is_hardly_used_among_many_calls_stays_in_memory() {
+        let (rare, usual) = (Slot::gpr(8), Slot::gpr(9));
+        let calls = [Event::Write(usual), Event::Boundary].repeat(8);
+        let blocks = [
+            BlockEvents { events: vec![Event::Write(rare)], successors: vec![1] },
+            BlockEvents { events: calls, successors: vec![0, 1, 2] },
+            BlockEvents {
+                events: vec![Event::Boundary, Event::Write(rare), Event::Boundary],
+                successors: vec![1],
+            },
+        ];
+        let both = set(&[rare, usual]);
+        assert_eq!(solve(&blocks, both).not_worth_it(&blocks, both), set(&[]));
+        let calls = [Event::Boundary].repeat(8);
+        let ways = (1..9).map(|_| BlockEvents { events: calls.clone(), successors: vec![0] });
+        let first = BlockEvents { events: vec![Event::Write(rare)], successors: (1..9).collect() };
+        let blocks: Vec<_> = [first].into_iter().chain(ways).collect();
+        assert_eq!(solve(&blocks, both).not_worth_it(&blocks, both), set(&[rare]));
     }
 
     #[test]

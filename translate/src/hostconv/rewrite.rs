@@ -144,10 +144,19 @@ impl<'a, 'c> Rewriter<'a, 'c> {
         // For exact faults the thread block has carried registers, too.
         let considered = if self.is_exact { touched } else { touched.minus(self.carried) };
         let transfers = dataflow::solve(&events, considered);
-        self.make_variables(touched.union(self.carried), transfers.at_entry.minus(self.carried));
+        // Exact faults need their order: what is in memory must be written where it is written.
+        let in_memory =
+            if self.is_exact { SlotSet::default() } else { transfers.not_worth_it(&events, considered) };
+        self.fields.retain(|_, slot| !in_memory.contains(*slot));
+        let elsewhere = in_memory.union(self.carried);
+        self.make_variables(
+            touched.minus(in_memory).union(self.carried),
+            transfers.at_entry.minus(elsewhere),
+        );
         for crossing in crossings {
             let Transfer { store, load } = transfers.at[&(crossing.block, crossing.event)];
-            self.cross(crossing.instruction, Transfer { store, load: load.minus(self.carried) });
+            let transfer = Transfer { store: store.minus(in_memory), load: load.minus(elsewhere) };
+            self.cross(crossing.instruction, transfer);
         }
     }
 

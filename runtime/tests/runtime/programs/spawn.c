@@ -32,8 +32,9 @@ static void spawned(void)
 {
     pid_t pid;
     char *echo[] = {"/bin/busybox", "echo", "spawned", NULL};
-    printf("spawn %d", posix_spawn(&pid, "/bin/busybox", NULL, NULL, echo, environ));
-    printf(" %d\n", finish(pid));
+    int made = posix_spawn(&pid, "/bin/busybox", NULL, NULL, echo, environ);
+    int ended = finish(pid);
+    printf("spawn %d %d\n", made, ended);
     char *none[] = {"none", NULL};
     printf("missing: %s\n", strerror(posix_spawn(&pid, "/nonexistent", NULL, NULL, none, environ)));
     printf("no program: %s\n", strerror(posix_spawn(&pid, "/etc/passwd", NULL, NULL, none, environ)));
