@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 static volatile int caught;
-static int pipes[2], sockets[2], epoll, semaphores, messages, lock_file;
+static int pipes[2], sockets[2], go[2], epoll, semaphores, messages, lock_file;
 static int futex_word, emulated;
 
 static void on_signal(int signal) { (void)signal, caught++; }
@@ -100,6 +100,10 @@ static long block(int kind) {
     }
 }
 
+// Let a child end that waits for that.
+static void tell(void) { if (write(go[1], "g", 1) < 0) exit(9); }
+static void wait_until_told(void) { char byte; if (read(go[0], &byte, 1) < 0) exit(9); }
+
 // What wakes those that are restarted: the pipe, socket and so on get something once the signal has been taken.
 static void feed(int kind) {
     struct sembuf up = {0, 1, 0};
@@ -110,6 +114,7 @@ static void feed(int kind) {
     case 11: msgsnd(messages, &message, 8, 0); break;
     case 13: case 14: futex_word = 1; syscall(SYS_futex, &futex_word, FUTEX_WAKE, 1, NULL, NULL, 0); break;
     case 22: close(open("fifo", O_WRONLY)); break;
+    case 12: case 21: case 26: case 27: tell(); break;
     default: if (write(pipes[1], "p", 1) < 0) exit(9);
     }
 }
@@ -144,7 +149,8 @@ static void interruptions(int flags, const char *name) {
         if (emulated && (kind == 24 || kind == 25)) continue;
         pthread_t thread;
         pid_t child = 0;
-        // Of a child that holds the lock, or that is waited for, the end comes once the signal has been handled.
+        // A child holds the lock, or is waited for, until it is told to end.
+        if (pipe(go)) exit(9);
         if (kind == 12 || kind == 21 || kind == 26 || kind == 27) {
             int ready[2];
             if (pipe(ready)) exit(9);
@@ -153,7 +159,7 @@ static void interruptions(int flags, const char *name) {
                 struct flock whole = {.l_type = F_WRLCK};
                 flock(own, LOCK_EX), fcntl(own, F_SETLK, &whole);
                 if (write(ready[1], "r", 1) < 0) exit(9);
-                usleep(150000);
+                wait_until_told();
                 _exit(3);
             }
             char byte;
@@ -170,7 +176,8 @@ static void interruptions(int flags, const char *name) {
         pthread_join(thread, NULL);
         if (result > 2) result = kind == 22 ? (close(result), 1) : 99;
         printf("%s %d: %ld %s, caught %d\n", name, kind, result, strerror(error), caught);
-        if (child) waitpid(child, NULL, 0);
+        if (child) tell(), waitpid(child, NULL, 0);
+        close(go[0]), close(go[1]);
         flock(lock_file, LOCK_UN);
         fcntl(pipes[0], F_SETFL, O_NONBLOCK);
         char rest[64];
@@ -316,18 +323,22 @@ static void on_child(int signal, siginfo_t *info, void *context) {
 static void jobs(void) {
     struct sigaction action = {.sa_sigaction = on_child, .sa_flags = SA_SIGINFO};
     sigaction(SIGCHLD, &action, NULL);
+    if (pipe(go)) exit(9);
     pid_t pid = fork();
     if (pid == 0) {
         raise(SIGSTOP);
-        // Time for the first signal to be handled: they do not queue.
-        usleep(100000);
+        wait_until_told();
         _exit(4);
     }
     int status;
     waitpid(pid, &status, WUNTRACED);
     printf("stopped %d by %d", WIFSTOPPED(status), WSTOPSIG(status));
     kill(pid, SIGCONT);
+    // Signals of children do not queue: the first is to be handled before the second comes.
+    while (!children[2]) usleep(1000);
+    tell();
     while (waitpid(pid, &status, 0) != pid) {}
+    close(go[0]), close(go[1]);
     printf(", ended %d with %d; told %d %d %d\n", WIFEXITED(status), WEXITSTATUS(status), children[0] > 0, children[1], children[2] > 0);
     action.sa_flags = SA_SIGINFO | SA_NOCLDWAIT;
     sigaction(SIGCHLD, &action, NULL);
