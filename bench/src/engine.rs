@@ -9,9 +9,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use tranship_node::unit::supply::Consumers;
 use tranship_node::{Isa, baseline};
-use tranship_service::{Supplier, Workshop};
+use tranship_service::Workshop;
 use tranship_translate::compile::Host;
 
 /// Runs of a program with libraries before it is measured: what is hot only once something else is compiled shows in
@@ -172,8 +171,7 @@ fn warm_up(program: &Built) -> Result<Preparation, Error> {
 /// Run a translated program with a supplier beside it.
 fn run_supplied(command: Command, workshop: &Workshop) -> Result<Run, Error> {
     measure::run_beside(command, |pid| {
-        let mut supplier = Supplier::new(workshop);
-        supplier.serve(&mut Consumers::of(pid), |error| eprintln!("  {error}"));
+        workshop.serve(pid, |error| eprintln!("  {error}"));
     })
 }
 

@@ -39,11 +39,15 @@ pub(crate) fn object(
     display: &Mutex<Display>,
 ) -> Result<Cached> {
     let failed = |why: String| CliError::Translate { file: name.to_owned(), why };
-    let host = host(isa).map_err(failed)?;
-    let guest = GuestElf::parse(elf).map_err(|why| failed(why.to_string()))?;
+    let (guest, host) = guest_and_host(elf, isa).map_err(failed)?;
     let options = Options { faults, ..Options::default() };
     let cached = Cache::new(lab.objects()).object(&guest, &host, &options, &Shown(display));
     cached.map_err(|why| failed(why.to_string()))
+}
+
+fn guest_and_host(elf: Vec<u8>, isa: Isa) -> std::result::Result<(GuestElf, Host), String> {
+    let host = host(isa)?;
+    Ok((GuestElf::parse(elf).map_err(|why| why.to_string())?, host))
 }
 
 /// Bitcode of a program.
@@ -81,8 +85,7 @@ fn object_or_none(
         return object(lab, name, elf, isa, Faults::Fatal, display).map(Some);
     }
     let failed = |why: String| CliError::Translate { file: name.to_owned(), why };
-    let host = host(isa).map_err(failed)?;
-    let guest = GuestElf::parse(elf).map_err(|why| failed(why.to_string()))?;
+    let (guest, host) = guest_and_host(elf, isa).map_err(failed)?;
     Ok(Cache::new(lab.objects()).present(&guest, &host, &Options::default()))
 }
 

@@ -4,8 +4,7 @@
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use tranship_node::unit::supply::Consumers;
-use tranship_service::{Supplier, Workshop};
+use tranship_service::Workshop;
 use tranship_translate::compile::Host;
 
 fn main() -> ExitCode {
@@ -16,10 +15,9 @@ fn main() -> ExitCode {
     let pid = child.id();
     let service = std::thread::spawn(move || {
         let workshop = Workshop::new(Host::x86_64(), Path::new(&directory));
-        let mut supplier = Supplier::new(&workshop);
-        supplier.serve(&mut Consumers::of(pid), |error| eprintln!("{error}"));
+        let counts = workshop.serve(pid, |error| eprintln!("{error}"));
         workshop.keep(|error| eprintln!("{error}"));
-        supplier.counts()
+        counts
     });
     let status = child.wait().unwrap();
     eprintln!("{:?}", service.join().unwrap());

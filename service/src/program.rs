@@ -117,7 +117,7 @@ impl Program {
     /// The object for `piece` has been made, or cannot be.
     pub(crate) fn note_made(&self, faults: Faults, piece: &Piece) {
         let mut heat = self.heat();
-        for region in self.discovery().around(piece).regions {
+        for region in self.discovery().containing(piece) {
             if let Some(compiled) = heat.compiled.get_mut(&(faults, region.entry)) {
                 compiled.made = Some(Instant::now());
             }

@@ -1,7 +1,7 @@
 //! Where objects are made: threads that compile what suppliers order, and the cache that keeps it.
 
 use crate::program::{Piece, Program, Programs};
-use crate::{Result, ServiceError};
+use crate::{Counts, Result, ServiceError, Supplier};
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 use tranship_node::NodeError;
+use tranship_node::unit::supply::Consumers;
 use tranship_translate::bitcode::Bitcode;
 use tranship_translate::cache::{Cache, Cached};
 use tranship_translate::compile::{Host, Options, compile};
@@ -105,6 +106,14 @@ impl Workshop {
 
     pub(crate) fn bench(&self) -> &Arc<Bench> {
         &self.bench
+    }
+
+    /// Supply the processes of the tree that starts with `root`, on this machine, as long as there are any. What goes wrong
+    /// with one object is told to `hear`.
+    pub fn serve(&self, root: u32, hear: impl FnMut(&ServiceError)) -> Counts {
+        let mut supplier = Supplier::new(self);
+        supplier.serve(&mut Consumers::of(root), hear);
+        supplier.counts()
     }
 
     /// When all processes have ended: finish what is of use to others, and keep what has been hot for them.

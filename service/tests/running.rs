@@ -7,8 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use tranship_node::unit::supply::Consumers;
-use tranship_service::{Counts, Supplier, Workshop};
+use tranship_service::{Counts, Workshop};
 use tranship_translate::compile::Host;
 
 fn top() -> &'static Path {
@@ -54,12 +53,11 @@ fn run(kept: &Path, program: &[&str]) -> Run {
     let (pid, kept) = (child.id(), kept.to_owned());
     let service = std::thread::spawn(move || {
         let workshop = Workshop::new(Host::x86_64(), &kept);
-        let mut supplier = Supplier::new(&workshop);
         let mut errors = Vec::new();
-        supplier.serve(&mut Consumers::of(pid), |error| errors.push(error.to_string()));
+        let counts = workshop.serve(pid, |error| errors.push(error.to_string()));
         workshop.keep(|error| errors.push(error.to_string()));
         assert_eq!(errors, Vec::<String>::new());
-        supplier.counts()
+        counts
     });
     let (mut output, mut said) = (String::new(), String::new());
     child.stdout.take().unwrap().read_to_string(&mut output).unwrap();

@@ -9,8 +9,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
-use tranship_node::unit::supply::Consumers;
-use tranship_service::{Supplier, Workshop};
+use tranship_service::Workshop;
 use tranship_translate::compile::Host;
 
 /// Enters a root in namespaces of its own.
@@ -88,8 +87,7 @@ fn script(suite: &Suite, engine: Engine) -> Result<PathBuf, Error> {
 /// Supply the processes below `pid` with compiled code until it has ended.
 fn serve(pid: u32) {
     let workshop = Workshop::new(Host::x86_64(), &folder().join("hot"));
-    let mut supplier = Supplier::new(&workshop);
-    supplier.serve(&mut Consumers::of(pid), |error| eprintln!("  {error}"));
+    let counts = workshop.serve(pid, |error| eprintln!("  {error}"));
     workshop.keep(|error| eprintln!("  {error}"));
-    eprintln!("  {:?}", supplier.counts());
+    eprintln!("  {counts:?}");
 }

@@ -316,21 +316,22 @@ pub enum Faults {
 }
 
 impl Discovery {
+    /// The regions that any of `addresses` is in.
+    pub fn containing<'a>(&'a self, addresses: &'a BTreeSet<u64>) -> impl Iterator<Item = &'a Region> {
+        let holds = |region: &&Region| addresses.iter().any(|address| region.blocks.contains_key(address));
+        self.regions.iter().filter(holds)
+    }
+
     /// The regions that `addresses` are in, without the others: what is known of those stays true. They are entered at
     /// these addresses.
     pub fn around(&self, addresses: &BTreeSet<u64>) -> Discovery {
-        let chosen = |region: &&Region| addresses.iter().any(|address| region.blocks.contains_key(address));
-        let regions = self.regions.iter().filter(chosen).map(|region| region.entered_at(addresses));
-        self.with(regions.collect())
+        self.with(self.containing(addresses).map(|region| region.entered_at(addresses)).collect())
     }
 
     /// `addresses` without those that lie in a region whose start is among them.
     pub fn starts(&self, addresses: &BTreeSet<u64>) -> BTreeSet<u64> {
-        let started = |region: &&Region| addresses.contains(&region.entry);
-        let inside =
-            |region: &Region| region.blocks.keys().copied().filter(|at| *at != region.entry).collect();
-        let insides: BTreeSet<u64> =
-            self.regions.iter().filter(started).flat_map(|r| -> Vec<u64> { inside(r) }).collect();
+        let started = self.regions.iter().filter(|region| addresses.contains(&region.entry));
+        let insides: BTreeSet<u64> = started.flat_map(|region| region.blocks.keys().copied()).collect();
         let is_start = |at: &u64| self.region(*at).is_some();
         addresses.iter().copied().filter(|at| is_start(at) || !insides.contains(at)).collect()
     }
