@@ -24,7 +24,7 @@ test: setup blobs agents ## lints, unit, differential and migration tests, fuzzi
 test-packages: setup ## run two dozen Debian programs under the runtime for each host, those that take long too
 	cargo test -q -p tranship-runtime --locked --features long --test runtime packages::
 
-test-crossings: setup blobs agents ## redis, nginx, Python and threads cross 20 times, under load; threads and Python twice to arm64
+test-crossings: setup blobs agents ## redis, nginx, Python and threads cross 20 times, the servers under load, and twice to arm64
 	cargo test -q -p tranship --locked --features long --test nodes servers::
 
 test-suites: build ## compare other projects' test suites natively and translated; writes docs/suites.md

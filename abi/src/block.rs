@@ -25,7 +25,7 @@ use tranship_isa::x86_64::Cpu;
 /// First bytes of a state area.
 pub const MAGIC: [u8; 16] = *b"tranship state\n\0";
 /// Layout version. A runtime and a recode of another version refuse each other's state by name.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Thread slots of a process.
 pub const MAX_THREADS: usize = 256;
 /// Bytes of the residue area.
@@ -307,6 +307,8 @@ pub struct ProcessBlock {
     pub parked: AtomicU32,
     /// Non-zero: a thread has seccomp filters of the guest's, which no checkpoint has room for.
     pub seccomp: AtomicU32,
+    /// How many thread slots need to be looked at: none behind has ever been in use.
+    pub slots: AtomicU64,
     /// Interpreted instructions so far, for reports.
     pub interpreted: AtomicU64,
     /// Base address of the runtime blob.

@@ -60,7 +60,7 @@ def documents(count):
     return size
 
 
-print("%.12f" % orbits(25000))
-print(words(800000))
-print(queens(9))
-print(documents(5000))
+print("%.12f" % orbits(100000))
+print(words(3200000))
+print(queens(10))
+print(documents(20000))

@@ -1,17 +1,17 @@
 //! The ways to run an x86-64 program that are compared.
 
+use crate::client;
 use crate::error::Error;
 use crate::measure::{self, Run};
-use crate::program::{self, Built};
+use crate::program::{self, Built, Client};
 use crate::top;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use tranship_node::{Isa, baseline};
-use tranship_service::Workshop;
-use tranship_translate::compile::Host;
+use tranship_node::{Cpu, Isa, baseline};
+use tranship_service::{Workshop, host_here};
 
 /// Runs of a program with libraries before it is measured: what is hot only once something else is compiled shows in
 /// the run after that.
@@ -67,17 +67,23 @@ impl Engine {
 
     /// Run the program once, with the settings of a unit, which keep programs from using what other machines lack.
     pub(crate) fn run(self, program: &Built, preparation: &Preparation) -> Result<Run, Error> {
-        let mut command = self.command(program, preparation);
+        let mut command = self.command(program, preparation)?;
         let lines = baseline::environment(Isa(tranship_abi::host::Host::X86_64));
         command.envs(lines.iter().filter_map(|line| line.split_once('=')));
-        match &preparation.workshop {
-            Some(workshop) => run_supplied(command, workshop),
-            None => measure::run(command),
-        }
+        command.envs(program.libraries.iter().map(|libraries| ("LD_LIBRARY_PATH", libraries)));
+        let workshop = preparation.workshop.as_ref();
+        let mut run = match program.client {
+            Some(client) => run_served(command, workshop, client),
+            None => measure::run_beside(command, |pid| supply(pid, workshop)),
+        }?;
+        let lines = run.stdout.split_inclusive(|&byte| byte == b'\n');
+        run.stdout =
+            lines.filter(|line| line.starts_with(program.result.as_bytes())).flatten().copied().collect();
+        Ok(run)
     }
 
     /// The command that runs the program.
-    fn command(self, program: &Built, preparation: &Preparation) -> Command {
+    fn command(self, program: &Built, preparation: &Preparation) -> Result<Command, Error> {
         let mut command = match self {
             Engine::Native => Command::new(&program.path),
             Engine::Qemu => under("qemu-x86_64-static", program),
@@ -91,8 +97,8 @@ impl Engine {
                 command
             }
         };
-        command.args(&program.arguments);
-        command
+        command.args(&program.arguments).current_dir(program::folder()?);
+        Ok(command)
     }
 
     /// Its version, for the page.
@@ -131,7 +137,8 @@ fn translate(program: &Built) -> Result<Preparation, Error> {
     let object = program.path.with_extension("object");
     let seconds = program.path.with_extension("seconds");
     let mut compile = Command::new(top().join("target/release/tranship"));
-    compile.args(["--json", "compile", "--host", "x86_64"]).arg(&program.path).arg("-o").arg(&object);
+    let cpu = Cpu::here().map_or_else(|_| "x86_64".into(), |cpu| cpu.to_string());
+    compile.args(["--json", "compile", "--host", &cpu]).arg(&program.path).arg("-o").arg(&object);
     compile.env("XDG_CACHE_HOME", program.path.with_file_name("cache"));
     let run = measure::tool(compile)?;
     let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap_or_default();
@@ -149,7 +156,7 @@ fn translate(program: &Built) -> Result<Preparation, Error> {
 fn warm_up(program: &Built) -> Result<Preparation, Error> {
     let name = program.path.file_name().unwrap_or_default();
     let seconds = program::folder()?.join(name).with_extension("seconds");
-    let workshop = Workshop::new(Host::x86_64(), &program::folder()?.join("cache"));
+    let workshop = Workshop::new(host_here(), &program::folder()?.join("cache"));
     let mut preparation = Preparation { object: None, workshop: Some(workshop), cpu_seconds: None };
     let mut spent = 0.0;
     for run in 1..=WARM_UPS {
@@ -168,11 +175,25 @@ fn warm_up(program: &Built) -> Result<Preparation, Error> {
     Ok(preparation)
 }
 
-/// Run a translated program with a supplier beside it.
-fn run_supplied(command: Command, workshop: &Workshop) -> Result<Run, Error> {
-    measure::run_beside(command, |pid| {
+/// Supply a translated program with what it is hot in until it ends.
+fn supply(pid: u32, workshop: Option<&Workshop>) {
+    if let Some(workshop) = workshop {
         workshop.serve(pid, |error| eprintln!("  {error}"));
-    })
+    }
+}
+
+/// Run a server, which has a CPU of its own, while a client has it work. Its output is what the client says.
+fn run_served(mut command: Command, workshop: Option<&Workshop>, client: Client) -> Result<Run, Error> {
+    client::pin(&mut command, client::Side::Server);
+    let mut served = None;
+    let run = measure::run_beside(command, |pid| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| supply(pid, workshop));
+            served = Some(client(pid));
+        });
+    })?;
+    let served = served.unwrap_or(Err(Error::Unserved))?;
+    Ok(Run { stdout: served.answer, rate: Some(served.requests_per_second), ..run })
 }
 
 fn read(path: &Path) -> Result<String, Error> {

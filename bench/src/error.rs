@@ -20,6 +20,8 @@ pub(crate) enum Error {
     Exit { status: ExitStatus, stderr: String },
     /// A program printed something else than it does natively.
     OtherOutput { engine: &'static str },
+    /// A server did not answer.
+    Unserved,
 }
 
 impl fmt::Display for Error {
@@ -35,6 +37,7 @@ impl fmt::Display for Error {
             }
             Error::Tool { command, stderr } => write!(f, "`{command}` failed: {}", stderr.trim()),
             Error::Exit { status, stderr } => write!(f, "{status} {}", stderr.trim()),
+            Error::Unserved => write!(f, "the server does not answer"),
             Error::OtherOutput { engine } => write!(f, "prints something else under {engine} than natively"),
         }
     }

@@ -19,6 +19,8 @@ pub(crate) struct Run {
     pub(crate) memory: u64,
     /// What it printed.
     pub(crate) stdout: Vec<u8>,
+    /// Requests per second, of a server.
+    pub(crate) rate: Option<f64>,
 }
 
 /// Runs a program to its end.
@@ -42,7 +44,7 @@ pub(crate) fn run_beside(mut command: Command, beside: impl FnOnce(u32) + Send) 
         (stdout, stderr, ended, memory.join().unwrap_or(0))
     });
     if status.success() {
-        Ok(Run { cpu_seconds, memory, stdout })
+        Ok(Run { cpu_seconds, memory, stdout, rate: None })
     } else {
         Err(Error::Exit { status, stderr })
     }

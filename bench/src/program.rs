@@ -1,6 +1,7 @@
 //! The programs: C sources in `programs/`, built static with `gcc -O2` as a distribution would, and programs of the
-//! distribution itself, linked with its libraries.
+//! distribution itself, linked with its libraries: installed, or in the root that `suites/prepare` makes.
 
+use crate::client::{self, Served};
 use crate::error::Error;
 use crate::fresh::is_newer;
 use crate::measure;
@@ -16,8 +17,24 @@ pub(crate) struct Program {
     /// What it does, for the table.
     pub(crate) about: &'static str,
     origin: Origin,
-    /// A file in `programs/` that it takes as its last argument.
-    script: Option<&'static str>,
+    /// What comes behind its own arguments.
+    operand: Operand,
+    /// It is a server, and this is what it serves.
+    client: Option<Client>,
+    /// Only lines that begin so have to be the same with every engine: the others tell times.
+    result: &'static str,
+}
+
+/// Makes a server that runs, of this process, work, and has it end.
+pub(crate) type Client = fn(u32) -> Result<Served, Error>;
+
+/// Files that a program takes.
+enum Operand {
+    None,
+    /// One in `programs/`.
+    Script(&'static str),
+    /// The executable of that name that was built here, so many times.
+    Executable(&'static str, usize),
 }
 
 /// Where a program comes from.
@@ -26,25 +43,59 @@ enum Origin {
     Source { libraries: &'static [&'static str] },
     /// The distribution's, with these arguments.
     Installed { path: &'static str, arguments: &'static [&'static str] },
+    /// The same in the root of the suites.
+    InRoot { path: &'static str, arguments: &'static [&'static str] },
 }
 
 const fn c(name: &'static str, about: &'static str, libraries: &'static [&'static str]) -> Program {
-    Program { name, about, origin: Origin::Source { libraries }, script: None }
+    Program {
+        name,
+        about,
+        origin: Origin::Source { libraries },
+        operand: Operand::None,
+        client: None,
+        result: "",
+    }
 }
 
 const fn installed(
-    path: &'static str,
-    arguments: &'static [&'static str],
-    script: &'static str,
     name: &'static str,
     about: &'static str,
+    path: &'static str,
+    arguments: &'static [&'static str],
 ) -> Program {
-    Program { name, about, origin: Origin::Installed { path, arguments }, script: Some(script) }
+    let origin = Origin::Installed { path, arguments };
+    Program { name, about, origin, operand: Operand::None, client: None, result: "" }
+}
+
+const fn in_root(
+    name: &'static str,
+    about: &'static str,
+    path: &'static str,
+    arguments: &'static [&'static str],
+) -> Program {
+    Program { origin: Origin::InRoot { path, arguments }, ..installed(name, about, path, arguments) }
 }
 
 /// Arguments with which `openssl` derives a key, which is what takes the time, and encrypts a file.
 const ENCRYPT: &[&str] =
-    &["enc", "-aes-256-ctr", "-pbkdf2", "-iter", "2000000", "-nosalt", "-pass", "pass:bench", "-in"];
+    &["enc", "-aes-256-ctr", "-pbkdf2", "-iter", "5000000", "-nosalt", "-pass", "pass:bench", "-in"];
+
+/// A server that keeps nothing and listens on [`client::SOCKET`] only.
+const REDIS: &[&str] = &[
+    "--port",
+    "0",
+    "--unixsocket",
+    client::SOCKET,
+    "--save",
+    "",
+    "--enable-debug-command",
+    "local",
+    "--loglevel",
+    "warning",
+    "--logfile",
+    "/dev/null",
+];
 
 /// All of them, in the order of the table.
 pub(crate) const PROGRAMS: &[Program] = &[
@@ -56,17 +107,34 @@ pub(crate) const PROGRAMS: &[Program] = &[
     c("ep", "NPB-like EP, class A: Gaussian deviates", &["m"]),
     c("cg", "NPB-like CG: sparse conjugate gradient", &["m"]),
     c("mg", "NPB-like MG: multigrid", &["m"]),
-    c("gzip", "zlib deflate and inflate", &["z"]),
-    Program { script: Some("work.lua"), ..c("lua", "Lua 5.4 interpreter", &["lua5.4", "m"]) },
+    c("zlib", "zlib deflate and inflate", &["z"]),
+    Program { operand: Operand::Script("work.lua"), ..c("lua", "Lua 5.4 interpreter", &["lua5.4", "m"]) },
     c("sqlite", "SQLite in memory", &["sqlite3", "m"]),
-    installed(
-        "/usr/bin/python3",
-        &["-S"],
-        "work.py",
-        "python3",
-        "CPython 3.11, dynamic: objects, floats, JSON",
-    ),
-    installed("/usr/bin/openssl", ENCRYPT, "work.py", "openssl", "OpenSSL 3, dynamic: PBKDF2 and AES"),
+    Program {
+        operand: Operand::Script("work.py"),
+        ..installed("python3", "CPython 3.11, dynamic: objects, floats, JSON", "/usr/bin/python3", &["-S"])
+    },
+    Program {
+        operand: Operand::Script("work.py"),
+        ..installed("openssl", "OpenSSL 3, dynamic: PBKDF2 and AES", "/usr/bin/openssl", ENCRYPT)
+    },
+    Program {
+        operand: Operand::Executable("sqlite", 8),
+        ..installed("gzip", "gzip -9, dynamic", "/usr/bin/gzip", &["-9", "-c"])
+    },
+    Program {
+        result: "Verification Hash",
+        ..in_root(
+            "speedtest1",
+            "SQLite's speedtest1 with its library, dynamic",
+            "suites/speedtest1/speedtest1",
+            &["--verify", "--size", "50", "--testset", "main"],
+        )
+    },
+    Program {
+        client: Some(client::redis),
+        ..in_root("redis", "redis 7, dynamic: SET and GET, 32 at a time", "usr/bin/redis-server", REDIS)
+    },
 ];
 
 /// The programs of these names; no names means all.
@@ -89,23 +157,36 @@ pub(crate) struct Built {
     pub(crate) is_dynamic: bool,
     /// Its arguments.
     pub(crate) arguments: Vec<OsString>,
+    /// Where its libraries are, if not where they are installed.
+    pub(crate) libraries: Option<PathBuf>,
+    /// What it serves.
+    pub(crate) client: Option<Client>,
+    /// How the lines begin that have to be the same with every engine.
+    pub(crate) result: &'static str,
 }
 
 impl Program {
     /// Compiles and links it into `target/bench/`, unless what is there has not aged.
     pub(crate) fn build(&self) -> Result<Built, Error> {
         let sources = top().join("bench/programs");
-        let script = self.script.iter().map(|script| sources.join(script).into_os_string());
-        match &self.origin {
-            Origin::Source { libraries } => {
-                let path = self.compile(&sources, libraries)?;
-                Ok(Built { path, is_dynamic: false, arguments: script.collect() })
+        let (path, own, libraries) = match &self.origin {
+            Origin::Source { libraries } => (self.compile(&sources, libraries)?, &[][..], None),
+            Origin::Installed { path, arguments } => (path.into(), *arguments, None),
+            Origin::InRoot { path, arguments } => {
+                prepare_suites()?;
+                let root = suites_root();
+                (root.join(path), *arguments, Some(root.join("usr/lib/x86_64-linux-gnu")))
             }
-            Origin::Installed { path, arguments } => {
-                let arguments = arguments.iter().map(|argument| argument.into()).chain(script);
-                Ok(Built { path: path.into(), is_dynamic: true, arguments: arguments.collect() })
-            }
-        }
+        };
+        let operands = match self.operand {
+            Operand::None => vec![],
+            Operand::Script(name) => vec![sources.join(name)],
+            Operand::Executable(name, times) => vec![executable(name)?; times],
+        };
+        let arguments =
+            own.iter().map(OsString::from).chain(operands.into_iter().map(OsString::from)).collect();
+        let is_dynamic = !matches!(self.origin, Origin::Source { .. });
+        Ok(Built { path, is_dynamic, arguments, libraries, client: self.client, result: self.result })
     }
 
     fn compile(&self, sources: &Path, libraries: &[&str]) -> Result<PathBuf, Error> {
@@ -119,6 +200,25 @@ impl Program {
         }
         Ok(path)
     }
+}
+
+/// The executable of the program that is called so.
+fn executable(name: &str) -> Result<PathBuf, Error> {
+    let program = select(&[name.to_owned()])?;
+    let built: Result<Vec<Built>, Error> = program.into_iter().map(Program::build).collect();
+    Ok(built?.into_iter().map(|built| built.path).collect())
+}
+
+/// The Debian root of `suites/`.
+pub(crate) fn suites_root() -> PathBuf {
+    top().join("target/suites/root")
+}
+
+/// Have that root, with redis and SQLite's speed test in it.
+fn prepare_suites() -> Result<(), Error> {
+    let mut prepare = Command::new(top().join("suites/prepare"));
+    prepare.arg(top().join("target/suites")).arg("speedtest1");
+    measure::tool(prepare).map(|_| ())
 }
 
 /// Where executables and translated objects go.

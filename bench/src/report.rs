@@ -13,6 +13,8 @@ pub(crate) struct Column {
     samples: Vec<f64>,
     /// Most memory of any run, in bytes.
     memory: u64,
+    /// Requests per second, of a server.
+    rates: Vec<f64>,
     failure: Option<Error>,
 }
 
@@ -25,6 +27,7 @@ impl Column {
     pub(crate) fn add(&mut self, run: &Run) {
         self.samples.push(run.cpu_seconds);
         self.memory = self.memory.max(run.memory);
+        self.rates.extend(run.rate);
     }
 
     pub(crate) fn fail(&mut self, error: Error) {
@@ -54,7 +57,8 @@ impl Row {
         built: Built,
         prepared: Vec<Result<Preparation, Error>>,
     ) -> Row {
-        let column = |preparation| Column { preparation, samples: vec![], memory: 0, failure: None };
+        let column =
+            |preparation| Column { preparation, samples: vec![], memory: 0, rates: vec![], failure: None };
         Row { program, built, columns: prepared.into_iter().map(column).collect() }
     }
 
@@ -112,10 +116,24 @@ impl<'a> Report<'a> {
         text
     }
 
+    /// A line for each server: how much each engine serves.
+    fn rates(&self) -> String {
+        let mut text = String::new();
+        for row in self.rows.iter().filter(|row| !row.columns[0].rates.is_empty()) {
+            _ = write!(text, "\nRequests per second, {}:", row.program.name);
+            for (engine, column) in self.engines.iter().zip(&row.columns) {
+                _ = write!(text, " {} {},", engine.name(), cell(median(&column.rates), 0, ""));
+            }
+            text = text.trim_end_matches(',').to_owned() + ".\n";
+        }
+        text
+    }
+
     /// The page that `docs/` keeps.
     pub(crate) fn page(&self) -> Result<String, Error> {
         let mut text = String::from(PAGE_HEAD);
         text.push_str(&self.table());
+        text.push_str(&self.rates());
         _ = writeln!(text, "\nMedians of {} interleaved rounds.\n", self.rounds);
         _ = writeln!(text, "- machine: {}", machine());
         _ = writeln!(text, "- kernel: {}", measure::output_of("uname", &["-sr"])?);
@@ -133,6 +151,7 @@ impl<'a> Report<'a> {
                 "cpu_seconds": column.samples,
                 "median": column.median(),
                 "memory_bytes": column.memory,
+                "requests_per_second": column.rates,
                 "prepare_cpu_seconds": column.preparation().and_then(|p| p.cpu_seconds),
                 "error": column.error().map(Error::to_string),
             })
@@ -156,7 +175,7 @@ CPU time (user and system) of x86-64 programs on an x86-64 machine: natively, tr
 qemu-user. Native is in seconds, the others are multiples of it. Every program must print the same with every engine. Most
 are static, built with `gcc -O2`, and translated as a whole; those that the table calls dynamic are the distribution's,
 and what is hot in them and their libraries is compiled while they run, in the four runs before those that are measured.
-Translation is kept, and not counted in the multiples; its CPU time is in the last column but one. The last one has the
+A server and its native client have a CPU each, and its time is the server's alone. Translation is kept, and not counted in the multiples; its CPU time is in the last column but one. The last one has the
 most memory that a run had resident: native, translated, qemu-user.
 
 Made by `make bench-translate`; do it again before believing it of another machine.

@@ -12,10 +12,9 @@ mod load;
 mod program;
 
 use lab::TestLab;
-use load::{Place, fill_redis, load_redis};
+use load::{fill_redis, load_redis};
 use program::{compute_root, redis_root, threads_root};
 use std::path::Path;
-use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tranship_node::unit::{proc, quiesce};
@@ -70,9 +69,9 @@ fn redis() -> Row {
     let lab = TestLab::up("quiesce_redis");
     let (root, program) = redis_root(&lab);
     lab.start(UNIT, &root, &["--translated", "--at-once"], &program);
-    let place = Place { networks: Arc::new(vec![lab.network("x86")]), port: 6379 };
-    fill_redis(&place);
-    let load = load_redis(&place);
+    let forward = lab.forward(UNIT, 6379);
+    fill_redis(forward.port);
+    let load = load_redis(forward.port);
     let row = measure("redis-server under load, interpreted", &lab);
     load.end();
     row

@@ -11,7 +11,7 @@ use tranship_node::client::Node;
 use tranship_node::migrate::Conductor;
 use tranship_node::protocol::{GuestProgram, NodeInfo, Translation};
 use tranship_node::unit::process::find_program;
-use tranship_node::{Isa, NodeError, Progress, ProgressReport, UnitId, UnitSpec};
+use tranship_node::{Cpu, NodeError, Progress, ProgressReport, UnitId, UnitSpec};
 use tranship_translate::bitcode::Bitcode;
 use tranship_translate::cache::{Cache, Cached};
 use tranship_translate::compile::{Host, Options};
@@ -20,33 +20,31 @@ use tranship_translate::dump::{self, DumpError, Stage, region};
 use tranship_translate::elf::GuestElf;
 use tranship_translate::region::{Discovery, Faults, Region};
 
-/// The oldest machine of an ISA that objects are made for.
-pub(crate) fn host(isa: Isa) -> std::result::Result<Host, String> {
-    match isa.to_string().as_str() {
-        "x86_64" => Ok(Host::x86_64()),
-        "aarch64" => Ok(Host::aarch64()),
-        other => Err(format!("there is no code generator for {other} yet; there are x86_64 and aarch64")),
-    }
+/// What objects for a CPU are made for.
+pub(crate) fn host(cpu: Cpu) -> std::result::Result<Host, String> {
+    let other =
+        || format!("there is no code generator for {cpu} yet; there are x86_64, x86_64-v3 and aarch64");
+    tranship_service::host(cpu).ok_or_else(other)
 }
 
-/// The object for guest program `elf` (called `name` in errors) on machines `isa`, from the cache or compiled now.
+/// The object for guest program `elf` (called `name` in errors) on such a `cpu`, from the cache or compiled now.
 pub(crate) fn object(
     lab: &Lab,
     name: &Path,
     elf: Vec<u8>,
-    isa: Isa,
+    cpu: Cpu,
     faults: Faults,
     display: &Mutex<Display>,
 ) -> Result<Cached> {
     let failed = |why: String| CliError::Translate { file: name.to_owned(), why };
-    let (guest, host) = guest_and_host(elf, isa).map_err(failed)?;
+    let (guest, host) = guest_and_host(elf, cpu).map_err(failed)?;
     let options = Options { faults, ..Options::default() };
     let cached = Cache::new(lab.objects()).object(&guest, &host, &options, &Shown(display));
     cached.map_err(|why| failed(why.to_string()))
 }
 
-fn guest_and_host(elf: Vec<u8>, isa: Isa) -> std::result::Result<(GuestElf, Host), String> {
-    let host = host(isa)?;
+fn guest_and_host(elf: Vec<u8>, cpu: Cpu) -> std::result::Result<(GuestElf, Host), String> {
+    let host = host(cpu)?;
     Ok((GuestElf::parse(elf).map_err(|why| why.to_string())?, host))
 }
 
@@ -77,15 +75,15 @@ fn object_or_none(
     lab: &Lab,
     name: &Path,
     elf: Vec<u8>,
-    isa: Isa,
+    cpu: Cpu,
     uncompiled: Uncompiled,
     display: &Mutex<Display>,
 ) -> Result<Option<Cached>> {
     if uncompiled == Uncompiled::Compile {
-        return object(lab, name, elf, isa, Faults::Fatal, display).map(Some);
+        return object(lab, name, elf, cpu, Faults::Fatal, display).map(Some);
     }
     let failed = |why: String| CliError::Translate { file: name.to_owned(), why };
-    let (guest, host) = guest_and_host(elf, isa).map_err(failed)?;
+    let (guest, host) = guest_and_host(elf, cpu).map_err(failed)?;
     Ok(Cache::new(lab.objects()).present(&guest, &host, &Options::default()))
 }
 
@@ -173,7 +171,7 @@ impl Conductor for Supply<'_> {
         for program in programs {
             let elf = self.from.read_file(self.unit, program)?;
             let path = Path::new(program);
-            let made = object_or_none(self.lab, path, elf, to.isa, self.uncompiled, &self.display);
+            let made = object_or_none(self.lab, path, elf, to.cpu, self.uncompiled, &self.display);
             let made = made.map_err(|why| NodeError::io(format!("translating {program}"), why))?;
             let Some(made) = made else { continue };
             send(self.to, &made, &self.display)?;
@@ -220,7 +218,7 @@ pub(crate) fn how_to_run(
     let elf = node.read_file(&spec.id, &program.path)?;
     let display = Mutex::new(context.progress());
     let path = Path::new(&program.path);
-    let Some(made) = object_or_none(&context.lab, path, elf, info.isa, uncompiled, &display)? else {
+    let Some(made) = object_or_none(&context.lab, path, elf, info.cpu, uncompiled, &display)? else {
         return Ok(Translation::Objects(vec![]));
     };
     send(node, &made, &display)?;

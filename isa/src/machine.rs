@@ -404,6 +404,19 @@ pub trait Machine {
     fn lookup(&mut self, table: Self::Vec, indices: Self::Vec) -> Self::Vec;
     /// Lane `i` of the result is the lane of `table` that lane `i` of `indices` counts, modulo the number of lanes.
     fn permute(&mut self, lane: Width, table: Self::Vec, indices: Self::Vec) -> Self::Vec;
+    /// `steps` on operands of one length, which they leave as it is. Some hosts have an instruction that does the same,
+    /// and know it by `name`.
+    fn instruction(
+        &mut self,
+        _name: &'static str,
+        operands: &[Self::Vec],
+        steps: fn(&mut Self, &[Self::Vec]) -> Self::Vec,
+    ) -> Self::Vec
+    where
+        Self: Sized,
+    {
+        steps(self, operands)
+    }
     /// Carry-less product (of polynomials over GF(2)) of two 64-bit integers: 128 bits.
     fn carryless_mul(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
 

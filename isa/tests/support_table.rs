@@ -14,13 +14,14 @@ the differential tests. An instruction that is not here is *absent*: it stops wi
 This page is made from the instructions' blocks in `isa/src/x86_64/insn/`:
 `TRANSHIP_BLESS=1 cargo test -p tranship-isa --test support_table`.
 
-Levels are those of every encoding, but in EVEX these are absent: half precision, gathers, VRNDSCALE to other than
-integers, and with embedded rounding or suppressed exceptions minima, maxima, VRNDSCALE and conversions to integers.
+Levels are those of every encoding: a test looks that no form that AVX-512 (F, BW, CD, DQ, VL, BITALG, IFMA, VBMI, VBMI2, VNNI,
+VPOPCNTDQ), GFNI, VAES and VPCLMULQDQ have in EVEX is absent.
 A masked operand at the edge of memory may be missed for a lane that its mask leaves out.
 
 Compiled code differs from the interpreter, which is as the tables say, in this:
 
 - Of two NaNs, a sum or product of floats may yield either.
+- A difference of constants, or a sum, that is zero is positive even if MXCSR rounds down.
 - What nothing depends on may be left out: a load from the function's own frame with its fault, a float operation with
   the flags it raises in MXCSR.
 - A masked load that nothing depends on may be left out with its fault, and a masked store that faults, or a store of

@@ -151,6 +151,11 @@ impl Node {
         self.tunnel(&Request::Expect(record.clone()))
     }
 
+    /// Connect to a TCP port of a unit that it has and that runs. Returns the socket.
+    pub fn connect(&self, unit: &UnitId, port: u16) -> Result<File> {
+        self.tunnel(&Request::Connect { unit: unit.clone(), port })?.channel.into_tunnel()
+    }
+
     fn tunnel(&self, request: &Request) -> Result<Tunnel> {
         let mut channel = self.open()?;
         channel.send(request)?;

@@ -129,6 +129,7 @@ impl State {
         let objects = self.objects.iter().flat_map(|object| [object.header, object.guest_bias]);
         to.u64s(offset_of!(ProcessBlock, state.objects), objects);
         to.u64(offset_of!(ProcessBlock, state.residue_len), self.residue.len() as u64);
+        to.u64(offset_of!(ProcessBlock, slots), self.threads.len() as u64);
         to.u64(offset_of!(ProcessBlock, blob), self.blob);
         to.bytes(block::RESIDUE_OFFSET as usize, &self.residue);
         for (slot, thread) in self.threads.iter().enumerate() {
@@ -175,7 +176,8 @@ impl State {
         let residue = from.count(offset_of!(ProcessBlock, state.residue_len), block::RESIDUE_BYTES, pid)?;
         state.residue = vec![0; residue];
         memory.read(base + block::RESIDUE_OFFSET, &mut state.residue)?;
-        for slot in 0..block::MAX_THREADS {
+        let slots = from.count(offset_of!(ProcessBlock, slots), block::MAX_THREADS, pid)?;
+        for slot in 0..slots {
             state.threads.extend(Thread::read(memory, thread_block(base, slot))?);
         }
         Ok(Some(state))

@@ -146,6 +146,7 @@ impl Thread {
         block.branch_cache = [BranchCacheEntry::EMPTY; BRANCH_CACHE_ENTRIES];
         block.runtime_private = [0; 64];
         block.phase.store(phase::RUNNING, Ordering::Relaxed);
+        hole::process().slots.fetch_max(self.slot() as u64 + 1, Ordering::Release);
     }
 
     /// Is the host stack nearly used up?
@@ -167,14 +168,15 @@ impl Thread {
     }
 }
 
-/// All thread slots.
-pub fn all() -> impl Iterator<Item = Thread> {
-    (0..MAX_THREADS).map(|slot| Thread(hole::thread_block(slot)))
+/// The first `count` thread slots.
+fn slots(count: usize) -> impl Iterator<Item = Thread> {
+    (0..count).map(|slot| Thread(hole::thread_block(slot)))
 }
 
-/// Those of them that have a thread.
+/// All threads.
 pub fn used() -> impl Iterator<Item = Thread> {
-    all().filter(|thread| thread.is_used())
+    let known = hole::process().slots.load(Ordering::Acquire) as usize;
+    slots(known.min(MAX_THREADS)).filter(|thread| thread.is_used())
 }
 
 /// Take a free slot, its phase set to running and its host stack mapped.
@@ -183,7 +185,7 @@ pub fn claim_slot() -> Option<Thread> {
         let phase = &thread.block().phase;
         phase.compare_exchange(phase::FREE, phase::RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     };
-    let thread = all().find(free)?;
+    let thread = slots(MAX_THREADS).find(free)?;
     let (low, top) = hole::host_stack(thread.slot());
     match linux::map_anonymous(low, top - low) {
         Ok(_) | Err(linux::Errno::EEXIST) => Some(thread),

@@ -4,8 +4,7 @@
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use tranship_service::Workshop;
-use tranship_translate::compile::Host;
+use tranship_service::{Workshop, host_here};
 
 fn main() -> ExitCode {
     let program: Vec<String> = std::env::args().skip(1).collect();
@@ -14,7 +13,7 @@ fn main() -> ExitCode {
     let directory = std::env::var("CACHE").unwrap_or_else(|_| "target/tmp/hot".into());
     let pid = child.id();
     let service = std::thread::spawn(move || {
-        let workshop = Workshop::new(Host::x86_64(), Path::new(&directory));
+        let workshop = Workshop::new(host_here(), Path::new(&directory));
         let counts = workshop.serve(pid, |error| eprintln!("{error}"));
         workshop.keep(|error| eprintln!("{error}"));
         counts

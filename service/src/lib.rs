@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
 
 mod error;
+mod host;
 mod image;
 mod program;
 mod site;
@@ -12,6 +13,7 @@ mod supplier;
 mod workshop;
 
 pub use error::{Result, ServiceError};
+pub use host::{host, host_here};
 pub use site::Site;
 pub use supplier::{Counts, Supplier};
 pub use workshop::Workshop;

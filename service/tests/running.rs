@@ -7,8 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use tranship_service::{Counts, Workshop};
-use tranship_translate::compile::Host;
+use tranship_service::{Counts, Workshop, host_here};
 
 fn top() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -52,7 +51,7 @@ fn run(kept: &Path, program: &[&str]) -> Run {
         .unwrap();
     let (pid, kept) = (child.id(), kept.to_owned());
     let service = std::thread::spawn(move || {
-        let workshop = Workshop::new(Host::x86_64(), &kept);
+        let workshop = Workshop::new(host_here(), &kept);
         let mut errors = Vec::new();
         let counts = workshop.serve(pid, |error| errors.push(error.to_string()));
         workshop.keep(|error| errors.push(error.to_string()));

@@ -9,8 +9,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
-use tranship_service::Workshop;
-use tranship_translate::compile::Host;
+use tranship_service::{Workshop, host_here};
 
 /// Enters a root in namespaces of its own.
 const ENTER: &str = "runtime/tests/runtime/packages/enter.sh";
@@ -86,7 +85,7 @@ fn script(suite: &Suite, engine: Engine) -> Result<PathBuf, Error> {
 
 /// Supply the processes below `pid` with compiled code until it has ended.
 fn serve(pid: u32) {
-    let workshop = Workshop::new(Host::x86_64(), &folder().join("hot"));
+    let workshop = Workshop::new(host_here(), &folder().join("hot"));
     let counts = workshop.serve(pid, |error| eprintln!("  {error}"));
     workshop.keep(|error| eprintln!("  {error}"));
     eprintln!("  {counts:?}");

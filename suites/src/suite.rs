@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
+use tranship_service::host_here;
 use tranship_translate::cache::Cache;
-use tranship_translate::compile::{Host, Options};
+use tranship_translate::compile::Options;
 use tranship_translate::elf::GuestElf;
 
 /// A test suite of another project.
@@ -124,7 +125,7 @@ fn compile(program: &Path) -> Result<(), Error> {
     let bytes = fs::read(program).map_err(Error::file(program))?;
     let elf = GuestElf::parse(bytes).map_err(|why| Error::Guest { program: program.to_owned(), why })?;
     let options = Options { jobs: 1, ..Options::default() };
-    let made = Cache::new(folder().join("objects")).object(&elf, &Host::x86_64(), &options, &());
+    let made = Cache::new(folder().join("objects")).object(&elf, &host_here(), &options, &());
     let made = made.map_err(|why| Error::Translate { program: program.to_owned(), why })?;
     let object = program.with_extension("object");
     fs::copy(&made.path, &object).map_err(Error::file(&object))?;

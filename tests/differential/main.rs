@@ -16,18 +16,29 @@ use tranship_tests::differential::{CODE, Compiled, Emulated, Executor, Interpret
 
 #[test]
 fn all_agree_with_the_cpu_on_a_fixed_seed() {
-    compare_cases(0x7a4e_5419, only(), Size::LARGE, &mut [&mut Interpreter, &mut Compiled::new()]).finish();
+    compare_cases(
+        0x7a4e_5419,
+        only(),
+        Size::LARGE,
+        &mut [&mut Interpreter, &mut Compiled::new(), &mut Compiled::newest()],
+    )
+    .finish();
 }
 
 #[test]
 fn all_agree_with_the_cpu_on_a_fresh_seed() {
-    compare_cases(seed(), only(), Size::LARGE, &mut [&mut Interpreter, &mut Compiled::new()]).finish();
+    compare_cases(seed(), only(), Size::LARGE, &mut [&mut Interpreter, &mut Compiled::newest()]).finish();
 }
 
 #[test]
 fn code_for_arm64_agrees_with_the_cpu() {
     let seed = seed();
     compare_cases(seed, only(), Size::SMALL, &mut [&mut Emulated::default()]).finish();
+}
+
+#[test]
+fn code_for_arm64_with_instructions_for_aes_agrees_with_the_cpu() {
+    compare_cases(seed(), Some("aes".into()), Size::SMALL, &mut [&mut Emulated::with_aes()]).finish();
 }
 
 #[test]

@@ -76,8 +76,8 @@ pub(crate) struct Run {
     pub(crate) completed: u64,
     /// How many states there must be.
     enough: u64,
-    /// What was not compared: reasons and how often.
-    hidden: BTreeMap<&'static str, u64>,
+    /// What was not compared of each executor: reasons and how often.
+    hidden: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
     /// Mnemonics that there were cases of, and those of them of which results were compared.
     tested: BTreeSet<String>,
     compared: BTreeSet<String>,
@@ -101,8 +101,8 @@ impl Run {
             let mut found = before.clone();
             let outcome = executor.run(&mut found, &case.code);
             match executor.hidden(&case.insn, before, expected_outcome, outcome) {
-                Some(Hidden::State(why)) if expected_outcome == outcome => self.hide(why),
-                Some(Hidden::Everything(why)) => self.hide(why),
+                Some(Hidden::State(why)) if expected_outcome == outcome => self.hide(executor.name(), why),
+                Some(Hidden::Everything(why)) => self.hide(executor.name(), why),
                 _ => {
                     executor.forgive(&case.insn, &expected, &mut found);
                     let (expected, found) = ((expected_outcome, &expected), (outcome, &found));
@@ -116,8 +116,8 @@ impl Run {
         }
     }
 
-    fn hide(&mut self, why: &'static str) {
-        *self.hidden.entry(why).or_default() += 1;
+    fn hide(&mut self, executor: &'static str, why: &'static str) {
+        *self.hidden.entry(executor).or_default().entry(why).or_default() += 1;
     }
 
     /// Keep the first `list` of differences that `key` has, if there are any, under `heading`.
@@ -138,15 +138,20 @@ impl Run {
 
     pub(crate) fn finish(self) {
         println!("{} states, {} completed", self.states, self.completed);
-        for (why, count) in &self.hidden {
-            println!("{count} not compared: {why}");
+        for (executor, reasons) in &self.hidden {
+            for (why, count) in reasons {
+                println!("{count} not compared of {executor}: {why}");
+            }
         }
         let report: String =
             self.failures.values().map(|(count, first)| format!("{count} times: {first}")).collect();
         assert!(self.failures.is_empty(), "{} differ\n{report}", self.failures.len());
         assert!(self.states >= self.enough, "too few states: {}", self.states);
-        let hidden: u64 = self.hidden.values().sum();
-        assert!(hidden * 20 <= self.states, "too little can be compared: {hidden} of {}", self.states);
+        for (executor, reasons) in &self.hidden {
+            let hidden: u64 = reasons.values().sum();
+            let all = self.states;
+            assert!(hidden * 20 <= all, "too little of {executor} can be compared: {hidden} of {all}");
+        }
         let missed: Vec<&String> = self.tested.difference(&self.compared).collect();
         assert!(missed.is_empty(), "no result was compared of {missed:?}");
     }

@@ -92,13 +92,13 @@ fn row(status: NodeStatus) -> Row {
 }
 
 fn text(rows: &[Row]) -> String {
-    let heading = ["NODE", "ISA", "KERNEL", "CRIU", "RUNTIME", "FREE", "PID", "PORT"];
+    let heading = ["NODE", "CPU", "KERNEL", "CRIU", "RUNTIME", "FREE", "PID", "PORT"];
     let mut lines = vec![heading.map(str::to_owned).to_vec()];
     for row in rows {
         let mut line = vec![row.name.clone()];
         match &row.info {
             Some(info) => line.extend([
-                info.isa.to_string(),
+                info.cpu.to_string(),
                 info.kernel.clone(),
                 info.criu.clone(),
                 if info.runtime { "yes" } else { "no" }.to_owned(),

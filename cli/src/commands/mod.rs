@@ -2,6 +2,7 @@
 
 mod compile;
 mod completions;
+mod forward;
 mod history;
 mod isa;
 mod lab;
@@ -31,6 +32,7 @@ pub(crate) enum Command {
     Logs(logs::Logs),
     Wait(wait::Wait),
     Signal(signal::Signal),
+    Forward(forward::Forward),
     Migrate(migrate::Migrate),
     History(history::History),
     Resume(resume::Resume),
@@ -52,6 +54,7 @@ impl Command {
             Command::Logs(command) => command.run(context),
             Command::Wait(command) => command.run(context),
             Command::Signal(command) => command.run(context),
+            Command::Forward(command) => command.run(context),
             Command::Migrate(command) => command.run(context),
             Command::History(command) => command.run(context),
             Command::Resume(command) => command.run(context),

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tranship_lab::LabFile;
 use tranship_node::client::Tunnel;
-use tranship_node::{Isa, Mode, UnitId, UnitState};
+use tranship_node::{Cpu, Mode, UnitId, UnitState};
 use tranship_service::{Counts, ServiceError, Supplier, Workshop};
 
 /// Between two rounds over all units.
@@ -115,12 +115,12 @@ impl Service<'_> {
                 if !is_wanted || !is_translated || self.units.contains_key(&key) {
                     continue;
                 }
-                let isa = node.info()?.isa;
-                if let Err(why) = self.prepare(isa) {
+                let cpu = node.info()?.cpu;
+                if let Err(why) = self.prepare(cpu) {
                     self.context.say(&why);
                     continue;
                 }
-                let Some(workshop) = self.workshops.get(&isa.to_string()) else { continue };
+                let Some(workshop) = self.workshops.get(&cpu.to_string()) else { continue };
                 if let Ok(tunnel) = node.attach(&record.spec.id) {
                     self.context.say(&format!("serving {} on {name}", record.spec.id));
                     self.units.insert(key, Served { tunnel, supplier: Supplier::new(workshop) });
@@ -130,10 +130,10 @@ impl Service<'_> {
         Ok(())
     }
 
-    /// Have a workshop for nodes of `isa`.
-    fn prepare(&mut self, isa: Isa) -> std::result::Result<(), String> {
-        if let Entry::Vacant(place) = self.workshops.entry(isa.to_string()) {
-            place.insert(Workshop::new(objects::host(isa)?, &self.context.lab.objects()));
+    /// Have a workshop for nodes with such a `cpu`.
+    fn prepare(&mut self, cpu: Cpu) -> std::result::Result<(), String> {
+        if let Entry::Vacant(place) = self.workshops.entry(cpu.to_string()) {
+            place.insert(Workshop::new(objects::host(cpu)?, &self.context.lab.objects()));
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! A lab of a test's own, and the command line as a user calls it.
 
 use serde_json::Value as Json;
-use std::fs::{self, File};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -96,9 +98,13 @@ impl TestLab {
         self.json(&[&["migrate", unit, "--to", to], options].concat())
     }
 
-    /// The network of a node's units.
-    pub(crate) fn network(&self, node: &str) -> File {
-        File::open(format!("/proc/{}/root/run/tranship-network", self.node_pid(node))).unwrap()
+    /// Forward a port of this machine to a port of a unit.
+    pub(crate) fn forward(&self, unit: &str, port: u16) -> Forward {
+        let mut process = self.spawn(&["forward", unit, &format!("0:{port}")]);
+        let mut address = String::new();
+        BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut address).unwrap();
+        let address: SocketAddr = address.trim_end().parse().unwrap();
+        Forward { port: address.port(), process }
     }
 
     /// Wait for a unit's good end; returns its whole output.
@@ -139,6 +145,20 @@ impl TestLab {
             ids.split_whitespace().nth(1)?.parse::<u64>().ok()
         };
         descendants(self.node_pid(node)).into_iter().find(|pid| own_id(*pid) == Some(inside)).unwrap()
+    }
+}
+
+/// A forwarded port. It is as long as this is.
+pub(crate) struct Forward {
+    /// On this machine's loopback.
+    pub(crate) port: u16,
+    process: Child,
+}
+
+impl Drop for Forward {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
     }
 }
 

@@ -1,17 +1,15 @@
 //! Native clients of servers that move: they run in no unit, connect again whenever the server went away, and write down
 //! what was acknowledged.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::os::fd::AsRawFd;
+use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to be there again, or to answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Clients of a server.
 const CLIENTS: u64 = 2;
 /// Requests that a redis client sends before it reads the answers.
@@ -23,30 +21,11 @@ pub(crate) const BULK: u64 = 100_000;
 /// Bytes of each of their values.
 const BULK_BYTES: usize = 1000;
 
-/// Where a server may be: networks of nodes, and its port.
-#[derive(Clone)]
-pub(crate) struct Place {
-    pub(crate) networks: Arc<Vec<File>>,
-    pub(crate) port: u16,
-}
-
-impl Place {
-    /// Connect to the server wherever it is now.
-    fn connect(&self) -> TcpStream {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            for network in self.networks.iter() {
-                // SAFETY: setns(2) changes the network of this thread, which has no other use for one.
-                assert_eq!(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
-                if let Ok(stream) = TcpStream::connect(("127.0.0.1", self.port)) {
-                    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                    return stream;
-                }
-            }
-            assert!(Instant::now() < deadline, "nobody listens at port {}", self.port);
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
+/// Connect to the server that `port` of this machine is forwarded to.
+fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
 }
 
 /// Clients at work.
@@ -103,8 +82,17 @@ fn bulk_value(key: u64) -> Vec<u8> {
 struct Redis(BufReader<TcpStream>);
 
 impl Redis {
-    fn connect(place: &Place) -> Redis {
-        Redis(BufReader::new(place.connect()))
+    /// Connect to it wherever it is now: until there is an answer, nothing can have been lost.
+    fn connect(port: u16) -> Redis {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut redis = Redis(BufReader::new(connect(port)));
+            if redis.ask(&[words("PING")]).is_ok_and(|answer| answer == [b"+PONG"]) {
+                return redis;
+            }
+            assert!(Instant::now() < deadline, "nobody answers at port {port}");
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Send commands at once and return their answers, text or bulk.
@@ -140,32 +128,26 @@ fn words(command: &str) -> Vec<Vec<u8>> {
 }
 
 /// Write what is written once.
-pub(crate) fn fill_redis(place: &Place) {
-    let place = place.clone();
-    // On a thread of its own, whose network it changes.
-    let filling = thread::spawn(move || {
-        let mut redis = Redis::connect(&place);
-        for start in (0..BULK).step_by(100) {
-            let set = |key| [words(&format!("SET bulk:{key}")), vec![bulk_value(key)]].concat();
-            let commands: Vec<_> = (start..start + 100).map(set).collect();
-            assert!(redis.ask(&commands).unwrap().iter().all(|answer| answer == b"+OK"));
-        }
-    });
-    filling.join().unwrap();
+pub(crate) fn fill_redis(port: u16) {
+    let mut redis = Redis::connect(port);
+    for start in (0..BULK).step_by(100) {
+        let set = |key| [words(&format!("SET bulk:{key}")), vec![bulk_value(key)]].concat();
+        let commands: Vec<_> = (start..start + 100).map(set).collect();
+        assert!(redis.ask(&commands).unwrap().iter().all(|answer| answer == b"+OK"));
+    }
 }
 
 /// Start clients that write, count and read.
-pub(crate) fn load_redis(place: &Place) -> Load<Ledger> {
-    let place = place.clone();
+pub(crate) fn load_redis(port: u16) -> Load<Ledger> {
     Load::start(move |client, stop, answered| {
         let mut ledger = Ledger { client, keys: vec![Vec::new(); KEYS as usize], increments: [0; 2] };
-        let mut redis = Redis::connect(&place);
+        let mut redis = Redis::connect(port);
         for batch in 0.. {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
             if ledger.work(&mut redis, batch).is_err() {
-                redis = Redis::connect(&place);
+                redis = Redis::connect(port);
             } else {
                 answered.fetch_add(PIPELINE + 2, Ordering::Relaxed);
             }
@@ -211,34 +193,30 @@ impl Ledger {
 }
 
 /// Read everything back that was ever written.
-pub(crate) fn check_redis(place: &Place, ledgers: Vec<Ledger>) {
-    let place = place.clone();
-    let checking = thread::spawn(move || {
-        let mut redis = Redis::connect(&place);
-        let mut get = |key: &str| redis.ask(&[words(&format!("GET {key}"))]).unwrap().remove(0);
-        for ledger in &ledgers {
-            for (key, possible) in ledger.keys.iter().enumerate().filter(|(_, values)| !values.is_empty()) {
-                let value = get(&format!("own:{}:{key}", ledger.client));
-                let is_it = |number: &u64| value == number.to_string().into_bytes();
-                assert!(possible.iter().any(is_it), "key {key}: {value:?}, written were {possible:?}");
-            }
-            ledger.check_count(&get(&format!("count:{}", ledger.client)));
+pub(crate) fn check_redis(port: u16, ledgers: &[Ledger]) {
+    let mut redis = Redis::connect(port);
+    let mut get = |key: &str| redis.ask(&[words(&format!("GET {key}"))]).unwrap().remove(0);
+    for ledger in ledgers {
+        for (key, possible) in ledger.keys.iter().enumerate().filter(|(_, values)| !values.is_empty()) {
+            let value = get(&format!("own:{}:{key}", ledger.client));
+            let is_it = |number: &u64| value == number.to_string().into_bytes();
+            assert!(possible.iter().any(is_it), "key {key}: {value:?}, written were {possible:?}");
         }
-        for key in 0..BULK {
-            assert!(get(&format!("bulk:{key}")) == bulk_value(key), "the value of bulk:{key} is wrong");
-        }
-    });
-    checking.join().unwrap();
+        ledger.check_count(&get(&format!("count:{}", ledger.client)));
+    }
+    for key in 0..BULK {
+        assert!(get(&format!("bulk:{key}")) == bulk_value(key), "the value of bulk:{key} is wrong");
+    }
 }
 
 // ---- HTTP ----
 
 /// Start clients that fetch `path` over and over: every whole answer must be `contents`.
-pub(crate) fn load_http(place: &Place, path: &str, contents: Vec<u8>) -> Load<()> {
-    let (place, path) = (place.clone(), path.to_owned());
+pub(crate) fn load_http(port: u16, path: &str, contents: Vec<u8>) -> Load<()> {
+    let path = path.to_owned();
     Load::start(move |_, stop, answered| {
         while !stop.load(Ordering::Relaxed) {
-            let Some(body) = fetch(&mut place.connect(), &path) else { continue };
+            let Some(body) = fetch(&mut connect(port), &path) else { continue };
             assert!(body == contents, "what came of {path} is wrong");
             answered.fetch_add(1, Ordering::Relaxed);
         }

@@ -82,7 +82,8 @@ pub(crate) fn source(name: &str) -> PathBuf {
 /// Have busybox's translated object in the cache of the command line, where every migration looks for it.
 pub(crate) fn compile_busybox(lab: &TestLab) {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| drop(lab.ok(&["compile", BUSYBOX, "--host", "x86_64"])));
+    let cpu = tranship_node::Cpu::here().unwrap().to_string();
+    ONCE.call_once(|| drop(lab.ok(&["compile", BUSYBOX, "--host", &cpu])));
 }
 
 /// What a program prints when this machine runs it in that root without us.

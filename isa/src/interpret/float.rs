@@ -16,7 +16,8 @@ pub(super) const ROUNDING: u32 = 13;
 /// MXCSR: flush tiny results to zero.
 const FLUSH_TO_ZERO: u32 = 1 << 15;
 
-const fn format_of(format: FloatFormat) -> Format {
+/// The format as softfloat has it.
+pub(super) const fn format_of(format: FloatFormat) -> Format {
     match format {
         FloatFormat::F32 => Format::F32,
         FloatFormat::F64 => Format::F64,
@@ -35,13 +36,14 @@ pub(super) fn rounding_field(rounding: Rounding) -> Option<u32> {
 }
 
 /// MXCSR as the context of one operation.
-struct Unit<'a> {
+pub(super) struct Unit<'a> {
     mxcsr: &'a mut u32,
-    context: Context,
+    pub(super) context: Context,
 }
 
 impl Unit<'_> {
-    fn new(mxcsr: &mut u32) -> Unit<'_> {
+    /// As MXCSR says.
+    pub(super) fn new(mxcsr: &mut u32) -> Unit<'_> {
         let context = Context {
             rounding: RoundingMode::from_x86(*mxcsr >> ROUNDING),
             flush_to_zero: *mxcsr & FLUSH_TO_ZERO != 0,
@@ -52,7 +54,7 @@ impl Unit<'_> {
     }
 
     /// Operand `bits`; a denormal is zero where MXCSR says so.
-    fn operand(&self, format: FloatFormat, bits: u64) -> Float {
+    pub(super) fn operand(&self, format: FloatFormat, bits: u64) -> Float {
         let value = Float::from_bits(format_of(format), bits);
         if value.denormal && *self.mxcsr & DENORMALS_ARE_ZERO != 0 {
             Float::zero(value.negative)
@@ -61,7 +63,8 @@ impl Unit<'_> {
         }
     }
 
-    fn mode(&self, rounding: Rounding) -> RoundingMode {
+    /// The mode that is meant.
+    pub(super) fn mode(&self, rounding: Rounding) -> RoundingMode {
         match rounding {
             Rounding::Current => self.context.rounding,
             Rounding::NearestEven => RoundingMode::NearestEven,
@@ -72,7 +75,7 @@ impl Unit<'_> {
     }
 
     /// Note what was raised; pass the result on.
-    fn done<T>(self, result: T) -> T {
+    pub(super) fn done<T>(self, result: T) -> T {
         *self.mxcsr |= u32::from(self.context.raised);
         result
     }

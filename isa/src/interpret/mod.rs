@@ -1,11 +1,14 @@
 //! The interpreter: [`Machine`](crate::machine::Machine) over concrete values, a [`Cpu`] and the guest's
 //! memory. It runs code that is not compiled (yet) and is the oracle's first opponent in the tests.
 
+mod estimate;
 pub(crate) mod float;
+pub(crate) mod float_function;
 mod integers;
 mod interpreter;
 mod lanes;
 
+pub use float_function::FloatFunction;
 pub use integers::Integer;
 pub use interpreter::Interpreter;
 pub use lanes::Vector;

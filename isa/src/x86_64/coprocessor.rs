@@ -4,7 +4,7 @@
 //! [`Machine::coprocessor`]: crate::machine::Machine::coprocessor
 
 use super::{Cpu, cpuid, x87};
-use crate::interpret::float;
+use crate::interpret::{FloatFunction, float, float_function};
 use crate::machine::{FloatFormat, NanRule, Negated, Rounding};
 
 /// CPUID: `a` is the leaf, `b` the subleaf; yields eax, ebx, ecx, edx from low to high.
@@ -30,6 +30,11 @@ pub const FUSED_NEGATED_ADDEND: u32 = 4;
 pub const FROM_HALF: u32 = 0x18;
 /// The low bits of `a` from single to half precision, in the rounding mode of `b`'s MXCSR.
 pub const TO_HALF: u32 = 0x19;
+/// A [`FloatFunction`], operation `FLOAT_FUNCTION` plus twice its number plus [`FUSED_DOUBLE`]: operands and result are as
+/// of [`FUSED`], and above MXCSR `b` has the immediate in its uppermost 32 bits.
+pub const FLOAT_FUNCTION: u32 = 0x20;
+/// Last number of those.
+const LAST_FLOAT_FUNCTION: u32 = FLOAT_FUNCTION + 2 * FloatFunction::ALL.len() as u32 - 1;
 /// First number of the x87 unit's operations, [`x87::Operation`].
 pub const X87: u32 = x87::FIRST;
 
@@ -41,13 +46,16 @@ pub fn run(cpu: &mut Cpu, operation: u32, a: u128, b: u128) -> u128 {
         EXTRACT => extract(a as u64, b as u64).into(),
         CRC32C..=7 => crc32c(a as u32, b as u64, 1 << (operation - CRC32C)).into(),
         FUSED..=TO_HALF => float(operation, a, b),
+        FLOAT_FUNCTION..=LAST_FLOAT_FUNCTION => float_function(operation - FLOAT_FUNCTION, a, b),
         X87.. => x87::run(&mut cpu.x87, operation, a, b),
         _ => 0,
     }
 }
 
+/// MXCSR's exceptions.
+const FLAGS: u32 = 0x3f;
+
 fn float(operation: u32, a: u128, b: u128) -> u128 {
-    const FLAGS: u32 = 0x3f;
     let mut mxcsr = (b >> 64) as u32 & !FLAGS;
     let bits = match operation {
         FROM_HALF => float::half_to_single(&mut mxcsr, NanRule::X86, a as u64),
@@ -60,6 +68,15 @@ fn float(operation: u32, a: u128, b: u128) -> u128 {
             float::multiply_add(&mut mxcsr, format, negated, NanRule::X86, operands)
         }
     };
+    u128::from(bits) | u128::from(mxcsr & FLAGS) << 64
+}
+
+fn float_function(number: u32, a: u128, b: u128) -> u128 {
+    let Some(&function) = FloatFunction::ALL.get(number as usize / 2) else { return 0 };
+    let format = if number & FUSED_DOUBLE != 0 { FloatFormat::F64 } else { FloatFormat::F32 };
+    let (mut mxcsr, immediate) = ((b >> 64) as u32 & !FLAGS, (b >> 96) as u8);
+    let operands = [a as u64, (a >> 64) as u64, b as u64];
+    let bits = float_function::run(&mut mxcsr, function, format, operands, immediate);
     u128::from(bits) | u128::from(mxcsr & FLAGS) << 64
 }
 

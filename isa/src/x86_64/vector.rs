@@ -25,6 +25,11 @@ pub(super) fn is_legacy(i: &Insn) -> bool {
     i.encoding() == EncodingKind::Legacy
 }
 
+/// The encoding is AVX-512's.
+pub(super) fn is_evex(i: &Insn) -> bool {
+    i.encoding() == EncodingKind::EVEX
+}
+
 /// Whether operand `op` is in memory.
 pub(super) fn in_memory(i: &Insn, op: u32) -> bool {
     i.op_kind(op) == OpKind::Memory
@@ -58,6 +63,8 @@ pub(super) fn lane_of(i: &Insn) -> Width {
     match i.mnemonic() {
         // They take every other lane of their operands.
         Mnemonic::Vpmuldq | Mnemonic::Vpmuludq => Width::W64,
+        // They add up to four of them.
+        Mnemonic::Vpdpbusd | Mnemonic::Vpdpbusds | Mnemonic::Vpdpwssd | Mnemonic::Vpdpwssds => Width::W32,
         _ => width_of(whole(i).memory_size().element_size()),
     }
 }
@@ -76,25 +83,24 @@ pub(super) fn lane_pair<M: X86>(m: &mut M, i: &Insn) -> (M::Vec, M::Vec) {
     (left(m, i), right)
 }
 
-/// Operand `op` of an operation that works lane by lane.
+/// Operand `op` of an operation that works lane by lane, from lanes that may be narrower.
 pub(super) fn lanes_at<M: X86>(m: &mut M, i: &Insn, op: u32) -> M::Vec {
-    let bits = bits(i);
+    let (bits, lane, whole) = (bits(i), lane_of(i), 8 * whole(i).memory_size().size() as u32);
     if in_memory(i, op) && i.is_broadcast() {
-        let part = load_part(m, i, bits / lane_of(i).bits());
-        let value = m.lane(part, lane_of(i), 0);
-        let value = m.vec_splat(value, 8 * whole(i).memory_size().size() as u32);
+        let part = load_part(m, i, whole / lane.bits());
+        let value = m.lane(part, lane, 0);
+        let value = m.vec_splat(value, whole);
         return m.vec_resize(value, bits);
     }
-    if !in_memory(i, op) || 8 * i.memory_size().size() as u32 != bits {
+    if !in_memory(i, op) || !i.has_op_mask() {
         return operand(m, i, op);
     }
-    match chosen(m, i, lane_of(i), bits) {
-        None => operand(m, i, op),
-        Some(mask) => {
-            let address = memory_address(m, i);
-            m.load_masked(address, lane_of(i), mask)
-        }
-    }
+    let mask = m.reg(Reg::Opmask(i.op_mask().number() as u8));
+    let mask = m.bin_const(BinOp::And, mask, u64::MAX >> (64 - whole / lane.bits()));
+    let mask = m.mask_lanes(mask, lane, whole.max(BLOCK));
+    let address = memory_address(m, i);
+    let value = m.load_masked(address, lane, mask);
+    m.vec_resize(value, bits)
 }
 
 /// A memory operand that goes to several of `lanes` lanes, in its own size or a block; what the mask
@@ -388,6 +394,20 @@ pub(super) fn set_lane<M: X86>(m: &mut M, i: &Insn, index: u32, value: M::Int) {
 pub(super) fn splat<M: X86>(m: &mut M, like: M::Vec, lane: Width, value: u64) -> M::Vec {
     let value = m.int(lane, value);
     m.vec_splat(value, m.vec_bits(like))
+}
+
+/// Each lane the constant that `value` has for its number, in as many bits as `like`.
+pub(super) fn lane_constants<M: X86>(
+    m: &mut M,
+    like: M::Vec,
+    lane: Width,
+    value: impl Fn(u32) -> u64,
+) -> M::Vec {
+    let zero = zero(m, like);
+    (0..m.vec_bits(like) / lane.bits()).fold(zero, |v, n| {
+        let value = m.int(lane, value(n));
+        m.set_lane(v, n, value)
+    })
 }
 
 /// Zeros, in as many bits as `like`.

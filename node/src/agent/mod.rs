@@ -4,15 +4,16 @@
 mod store;
 mod units;
 
+use crate::cpu::Cpu;
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
 use crate::protocol::{Channel, Hello, NodeInfo, Reply, Request, VERSION, Welcome};
 use crate::record::Isa;
+use crate::relay::{End, relay};
 use crate::serve::{answer, answer_long};
 use crate::unit::paths;
 use crate::unit::process::present_runtime;
 use std::fs::File;
-use std::io;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -54,7 +55,8 @@ struct Connection {
 /// What becomes of a connection after a request.
 enum Next {
     Request,
-    Tunnel(Channel),
+    /// All that comes goes there, and back.
+    Tunnel(File, End),
 }
 
 impl Connection {
@@ -69,8 +71,9 @@ impl Connection {
             self.channel.wait_for_frames(None)?;
             let Some(frame) = self.channel.receive_or_end::<Request>()? else { return Ok(()) };
             self.channel.wait_for_frames(Some(crate::protocol::SILENCE))?;
-            if let Next::Tunnel(supervisor) = self.request(frame.message, frame.body)? {
-                return relay(self.channel, supervisor);
+            if let Next::Tunnel(other, end) = self.request(frame.message, frame.body)? {
+                relay(&self.channel.into_tunnel()?, &other, end);
+                return Ok(());
             }
         }
     }
@@ -91,8 +94,13 @@ impl Connection {
                 answer(client, received)?;
             }
             Request::Start { unit, how } => answer_long(client, |_| units::start(&unit, &how))?,
-            Request::Expect(record) => return self.tunnel(units::expect(record)),
-            Request::Attach(unit) => return self.tunnel(units::attach(&unit)),
+            Request::Expect(record) => {
+                return self.supervisor(units::expect(record));
+            }
+            Request::Attach(unit) => return self.supervisor(units::attach(&unit)),
+            Request::Connect { unit, port } => {
+                return self.tunnel(units::connect(&unit, port), End::OfOneWay);
+            }
             Request::Output { unit, from } => match units::output(&unit, from) {
                 Ok((chunk, bytes)) => client.send_with_body(&Reply::done(&chunk)?, &bytes)?,
                 Err(error) => client.send(&Reply::Error(error))?,
@@ -119,11 +127,16 @@ impl Connection {
         Ok(Next::Request)
     }
 
-    fn tunnel(&mut self, supervisor: Result<Channel>) -> Result<Next> {
-        match supervisor {
-            Ok(supervisor) => {
+    /// The supervisor holds for the client what it holds only as long as both live.
+    fn supervisor(&mut self, supervisor: Result<Channel>) -> Result<Next> {
+        self.tunnel(supervisor.and_then(Channel::into_tunnel), End::OfBoth)
+    }
+
+    fn tunnel(&mut self, other: Result<File>, end: End) -> Result<Next> {
+        match other {
+            Ok(other) => {
                 answer(&mut self.channel, Ok(()))?;
-                Ok(Next::Tunnel(supervisor))
+                Ok(Next::Tunnel(other, end))
             }
             Err(error) => {
                 self.channel.send(&Reply::Error(error))?;
@@ -143,31 +156,12 @@ fn admit(hello: &Hello, token: &str) -> Result<()> {
     Ok(())
 }
 
-/// Pass bytes between a client and a supervisor until one of them is gone.
-fn relay(client: Channel, supervisor: Channel) -> Result<()> {
-    client.patience(None)?;
-    supervisor.patience(None)?;
-    let (client, supervisor) = (client.into_socket(), supervisor.into_socket());
-    thread::scope(|scope| {
-        scope.spawn(|| pass(&client, &supervisor));
-        pass(&supervisor, &client);
-    });
-    Ok(())
-}
-
-fn pass(from: &File, to: &File) {
-    // Whatever ended it, the other side is to know.
-    let _ = io::copy(&mut &*from, &mut &*to);
-    for socket in [from, to] {
-        let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
-    }
-}
-
 fn info() -> Result<NodeInfo> {
     let disk = rustix::fs::statvfs(Path::new(paths::STATE));
     let disk = disk.map_err(NodeError::at("looking at", Path::new(paths::STATE)))?;
     Ok(NodeInfo {
         isa: Isa::here()?,
+        cpu: Cpu::here()?,
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         criu: criu_version(),
         runtime: present_runtime().is_ok(),

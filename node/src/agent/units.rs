@@ -8,7 +8,7 @@ use crate::record::{Isa, UnitId, UnitRecord, UnitSpec, UnitState};
 use crate::tree;
 use crate::unit::paths::{UnitDir, units};
 use crate::unit::process::{Watch, open_in_root};
-use crate::unit::{images, proc, supervisor};
+use crate::unit::{images, network, proc, supervisor};
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::process::{Command, Stdio};
@@ -102,8 +102,12 @@ fn expect_state(record: &UnitRecord, wanted: &[UnitState], words: &str) -> Resul
     if wanted.contains(&record.state) {
         return Ok(());
     }
-    let unit = record.spec.id.clone();
-    Err(NodeError::WrongState { unit, state: record.state.to_string(), wanted: words.to_owned() })
+    Err(wrong_state(record, words))
+}
+
+fn wrong_state(record: &UnitRecord, wanted: &str) -> NodeError {
+    let (unit, state) = (record.spec.id.clone(), record.state.to_string());
+    NodeError::WrongState { unit, state, wanted: wanted.to_owned() }
 }
 
 pub(super) fn start(id: &UnitId, how: &Translation) -> Result<UnitRecord> {
@@ -136,6 +140,16 @@ pub(super) fn attach(id: &UnitId) -> Result<Channel> {
         expect_state(&record, &[], "running")?;
     }
     Channel::connect_local(&directory.control())
+}
+
+/// Connect to a TCP port of the loopback that the unit sees.
+pub(super) fn connect(id: &UnitId, port: u16) -> Result<File> {
+    let (_, record) = load(id)?;
+    let UnitState::Running { pid, .. } = record.state else {
+        return Err(wrong_state(&record, "running"));
+    };
+    network::connect(pid, port)
+        .map_err(|why| NodeError::io(format!("connecting to port {port} of {id}"), why))
 }
 
 /// Start a supervisor, and connect to it.

@@ -95,9 +95,10 @@ impl Channel {
             .map_err(|why| NodeError::io("setting a time limit", why))
     }
 
-    /// The socket itself, to relay it.
-    pub fn into_socket(self) -> File {
-        self.socket
+    /// The socket itself, for bytes that are no frames and may take their time.
+    pub fn into_tunnel(self) -> Result<File> {
+        self.patience(None)?;
+        Ok(self.socket)
     }
 
     /// Send a message without a body.

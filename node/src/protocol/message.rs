@@ -1,5 +1,6 @@
 //! The messages.
 
+use crate::cpu::Cpu;
 use crate::error::{NodeError, Result};
 use crate::progress::ProgressReport;
 use crate::record::{ExitStatus, Isa, UnitId, UnitRecord, UnitSpec};
@@ -109,6 +110,13 @@ pub enum Request {
     Images(UnitId),
     /// The connection becomes a tunnel to the unit's supervisor: [`UnitRequest`]s from here on. Answer: nothing.
     Attach(UnitId),
+    /// The connection becomes one to a TCP port of the loopback that the unit sees, which must run. Answer: nothing.
+    Connect {
+        /// Which unit.
+        unit: UnitId,
+        /// The port.
+        port: u16,
+    },
     /// Output from an offset on: the answer is a list of lengths in [`OutputChunk`] and the bytes as body. Waits up to
     /// half a second for more.
     Output {
@@ -146,6 +154,8 @@ pub enum Request {
 pub struct NodeInfo {
     /// Its machine.
     pub isa: Isa,
+    /// What code can be compiled for there.
+    pub cpu: Cpu,
     /// Kernel release.
     pub kernel: String,
     /// CRIU's version.

@@ -3,7 +3,7 @@
 //! virtual or real machine needs none, its units see its own.
 
 use crate::error::{NodeError, Result};
-use rustix::fd::{AsFd, AsRawFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::mount_bind;
@@ -11,6 +11,7 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use std::fs::File;
 use std::io;
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::thread;
 
@@ -41,6 +42,17 @@ pub fn inside<T: Send>(spawn: impl FnOnce() -> io::Result<T> + Send) -> io::Resu
     on_its_own_thread(move || {
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
         spawn()
+    })
+}
+
+/// Connect to a TCP port of the loopback that process `pid` sees.
+pub fn connect(pid: u32, port: u16) -> io::Result<File> {
+    let network = File::open(format!("/proc/{pid}/ns/net"))?;
+    on_its_own_thread(move || {
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_nodelay(true)?;
+        Ok(OwnedFd::from(stream).into())
     })
 }
 

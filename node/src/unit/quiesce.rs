@@ -10,6 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tranship_abi::block::{MAX_THREADS, ProcessBlock, THREADS_OFFSET, ThreadBlock, ThreadState, phase};
 
+/// The value of `ProcessBlock::started` from which on the signal may come.
+const STARTED: u32 = 2;
 /// How long threads have to park.
 pub const LIMIT: Duration = Duration::from_secs(10);
 /// The signal that interrupts a system call; the guest never sees it.
@@ -73,7 +75,7 @@ fn try_park(pid: u32) -> Result<()> {
 
 /// Ask these processes to park, all of them first.
 fn park_all(pids: &BTreeSet<u32>, deadline: Instant) -> Result<()> {
-    let processes = pids.iter().map(|pid| StateArea::open(*pid).map(Process)).collect::<Result<Vec<_>>>()?;
+    let processes = pids.iter().map(|pid| Process::started(*pid)).collect::<Result<Vec<_>>>()?;
     processes.iter().try_for_each(|process| process.ask(1))?;
     let mut running = Vec::new();
     for process in &processes {
@@ -101,15 +103,26 @@ fn living(pid: u32) -> Result<BTreeSet<u32>> {
 }
 
 impl Process {
+    /// Process `pid`, which must have come so far that its threads can be asked.
+    fn started(pid: u32) -> Result<Process> {
+        let area = StateArea::open(pid)?;
+        match area.word(area.base() + offset_of!(ProcessBlock, started) as u64)? {
+            STARTED => Ok(Process(area)),
+            _ => Err(NodeError::io(format!("stopping process {pid}"), "it has not started yet")),
+        }
+    }
+
+    /// The slots in use.
     fn slots(&self) -> Result<Vec<Slot>> {
-        let block = |index| self.0.base() + THREADS_OFFSET + index * size_of::<ThreadBlock>() as u64;
-        let blocks: Vec<u64> = (0..MAX_THREADS as u64).map(block).collect();
-        let at = |offset| move |block: &u64| block + offset as u64;
-        let tid = offset_of!(ThreadBlock, state) + offset_of!(ThreadState, tid);
-        let phases = self.0.words(blocks.iter().map(at(offset_of!(ThreadBlock, phase))))?;
-        let tids = self.0.words(blocks.iter().map(at(tid)))?;
-        let slots = blocks.into_iter().zip(phases).zip(tids);
-        let slots = slots.map(|((address, phase), tid)| Slot { address, phase, tid });
+        const TID: usize = offset_of!(ThreadBlock, state) + offset_of!(ThreadState, tid);
+        let base = self.0.base();
+        let count = self.0.long(base + offset_of!(ProcessBlock, slots) as u64)?.min(MAX_THREADS as u64);
+        let block = |index| base + THREADS_OFFSET + index * size_of::<ThreadBlock>() as u64;
+        let words = |block| [offset_of!(ThreadBlock, phase), TID].map(|offset| block + offset as u64);
+        let found = self.0.words((0..count).map(block).flat_map(words))?;
+        let (found, _) = found.as_chunks();
+        let slots = (0..count).map(block).zip(found);
+        let slots = slots.map(|(address, &[phase, tid])| Slot { address, phase, tid });
         Ok(slots.filter(|slot| slot.phase != phase::FREE).collect())
     }
 
@@ -122,14 +135,19 @@ impl Process {
         Ok(())
     }
 
-    /// Wait until all threads are parked; those that are not when `deadline` comes or threads appear.
+    /// Threads that are not parked.
+    fn running(&self) -> Result<BTreeSet<u32>> {
+        let slots = self.slots()?.into_iter();
+        Ok(slots.filter(|slot| slot.phase != phase::PARKED).map(|slot| slot.tid).collect())
+    }
+
+    /// Wait until all threads are parked; those that are not when `deadline` comes.
     fn unparked(&self, deadline: Instant) -> Result<Vec<u32>> {
         let mut wake_at = Instant::now();
         loop {
-            let slots = self.slots()?;
-            let running: BTreeSet<u32> =
-                slots.iter().filter(|slot| slot.phase != phase::PARKED).map(|slot| slot.tid).collect();
-            if running.is_empty() {
+            let running = self.running()?;
+            // One that parked during the first look may have made another one, in a slot that had been looked at.
+            if running.is_empty() && self.running()?.is_empty() {
                 return Ok(vec![]);
             }
             let now = Instant::now();

@@ -1,7 +1,7 @@
 //! The state area of a translated process (`tranship_abi::block`), read and written from outside through
 //! /proc/PID/mem.
 
-use super::proc;
+use super::proc::{self, Mapping};
 use crate::error::{NodeError, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -29,7 +29,8 @@ impl StateArea {
         let path = format!("/proc/{pid}/mem");
         let failed = |why: std::io::Error| NodeError::io(format!("opening {path}"), why);
         let memory = File::options().read(true).write(true).open(&path).map_err(failed)?;
-        let starts = proc::maps(pid)?.into_iter().filter(|m| m.rights.starts_with("rw")).map(|m| m.start);
+        let is_possible = |mapping: &Mapping| mapping.rights == "rw-p" && mapping.name.is_empty();
+        let starts = proc::maps(pid)?.into_iter().filter(is_possible).map(|mapping| mapping.start);
         let mut area = StateArea { pid, memory, base: 0 };
         for start in starts {
             let mut magic = [0; MAGIC.len()];

@@ -275,11 +275,8 @@ unsafe extern "C" fn begin_thread(block: *mut u8) -> ! {
 /// In a forked child: the other threads, what was pending and what was counted are the parent's.
 fn become_only_thread(thread: Thread) {
     let slot = thread.slot();
-    for other in thread::all().filter(|other| other.slot() != slot) {
-        // Reading first, so that pages which were never used stay so.
-        if other.is_used() {
-            other.block().phase.store(phase::FREE, Ordering::Relaxed);
-        }
+    for other in thread::used().filter(|other| other.slot() != slot) {
+        other.block().phase.store(phase::FREE, Ordering::Relaxed);
     }
     memory::unlock_after_fork();
     if thread.private().dispositions != 0 {
@@ -288,6 +285,7 @@ fn become_only_thread(thread: Thread) {
     thread.private().vforked = 0;
     let process = hole::process();
     process.parked.store(0, Ordering::Relaxed);
+    process.slots.store(slot as u64 + 1, Ordering::Relaxed);
     process.interpreted.store(0, Ordering::Relaxed);
     thread.state().tid = linux::gettid();
     thread.private().queued.signo = 0;

@@ -18,6 +18,8 @@ pub struct Compiled {
     chamber: Option<Chamber>,
     /// Where the program has each case.
     places: HashMap<Vec<u8>, u64>,
+    name: &'static str,
+    host: Host,
     faults: Faults,
     /// The last run ended by a fault of the host's.
     faulted: bool,
@@ -26,13 +28,39 @@ pub struct Compiled {
 impl Compiled {
     /// Nothing is compiled yet.
     pub fn new() -> Compiled {
-        Compiled { chamber: None, places: HashMap::new(), faults: Faults::Fatal, faulted: false }
+        let (name, host) = ("compiled code", Host::x86_64());
+        Compiled { chamber: None, places: HashMap::new(), name, host, faults: Faults::Fatal, faulted: false }
+    }
+
+    /// The same for as new a CPU as this one is.
+    pub fn newest() -> Compiled {
+        use std::arch::is_x86_feature_detected as has;
+        let mut host = if is_v3() { Host::x86_64_v3() } else { Host::x86_64() };
+        if has!("aes") && has!("pclmulqdq") {
+            host = host.with_aes();
+        }
+        if has!("sha") {
+            host = host.with_sha();
+        }
+        Compiled { name: "compiled code for this CPU", host, ..Compiled::new() }
     }
 
     /// The same, but code that can say the exact state at a fault.
-    pub fn exact() -> Compiled {
-        Compiled { faults: Faults::Exact, ..Compiled::new() }
+    #[must_use]
+    pub fn exact(self) -> Compiled {
+        Compiled { faults: Faults::Exact, ..self }
     }
+}
+
+fn is_v3() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("avx2")
+        && has!("bmi1")
+        && has!("bmi2")
+        && has!("f16c")
+        && has!("fma")
+        && has!("lzcnt")
+        && has!("movbe")
 }
 
 impl Default for Compiled {
@@ -56,12 +84,12 @@ pub(super) fn places(codes: &[&[u8]]) -> HashMap<Vec<u8>, u64> {
 
 impl Executor for Compiled {
     fn name(&self) -> &'static str {
-        "compiled code"
+        self.name
     }
 
     fn prepare(&mut self, codes: &[&[u8]]) {
         self.places = places(codes);
-        self.chamber = Some(Chamber::new(&translate(codes, &Host::x86_64(), self.faults)));
+        self.chamber = Some(Chamber::new(&translate(codes, &self.host, self.faults)));
     }
 
     fn run(&mut self, state: &mut State, code: &[u8]) -> Outcome {

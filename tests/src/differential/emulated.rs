@@ -15,6 +15,8 @@ use tranship_translate::region::Faults;
 #[derive(Default)]
 pub struct Emulated {
     faults: Faults,
+    /// The CPU has instructions for AES.
+    has_aes: bool,
     process: Option<Child>,
     object: Option<PathBuf>,
     places: HashMap<Vec<u8>, u64>,
@@ -26,6 +28,13 @@ impl Emulated {
     pub fn exact() -> Emulated {
         let mut emulated = Emulated::default();
         emulated.faults = Faults::Exact;
+        emulated
+    }
+
+    /// Code for a CPU with instructions for AES.
+    pub fn with_aes() -> Emulated {
+        let mut emulated = Emulated::default();
+        emulated.has_aes = true;
         emulated
     }
 }
@@ -48,7 +57,8 @@ impl Executor for Emulated {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let object = std::env::temp_dir().join(format!("tranship-differential-{}-{}", name.0, name.1));
-        std::fs::write(&object, translate(codes, &Host::aarch64(), self.faults)).unwrap();
+        let host = if self.has_aes { Host::aarch64().with_aes() } else { Host::aarch64() };
+        std::fs::write(&object, translate(codes, &host, self.faults)).unwrap();
         let process = Command::new("qemu-aarch64-static")
             .arg(executor())
             .arg(&object)

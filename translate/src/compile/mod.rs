@@ -47,6 +47,34 @@ impl Host {
         Host { machine: machine_id::X86_64, cpu: "x86-64".into(), features }
     }
 
+    /// x86-64 machines since about 2015 (level 3: with AVX2, FMA and BMI).
+    pub fn x86_64_v3() -> Host {
+        Host::x86_64().with("+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe")
+    }
+
+    /// The same with instructions for rounds of AES, and for carry-less products.
+    #[must_use]
+    pub fn with_aes(self) -> Host {
+        let more = if self.machine == machine_id::X86_64 { "+aes,+pclmul" } else { "+aes" };
+        self.with(more)
+    }
+
+    /// The same with x86-64's instructions for rounds of SHA-1 and SHA-256.
+    #[must_use]
+    pub fn with_sha(self) -> Host {
+        self.with("+sha")
+    }
+
+    fn with(self, more: &str) -> Host {
+        let separator = if self.features.is_empty() { "" } else { "," };
+        Host { features: format!("{}{separator}{more}", self.features), ..self }
+    }
+
+    /// Whether it has a feature, by LLVM's name.
+    pub(crate) fn has(&self, feature: &str) -> bool {
+        self.features.split(',').any(|has| has.strip_prefix('+') == Some(feature))
+    }
+
     /// Any 64-bit ARM machine.
     pub fn aarch64() -> Host {
         Host { machine: machine_id::AARCH64, cpu: "generic".into(), features: String::new() }

@@ -14,6 +14,8 @@ mod seeds;
 mod x86_64;
 mod zones;
 
+pub(crate) use x86_64::linkage_slot;
+
 use crate::elf::GuestElf;
 use crate::region::{Discovery, Faults, Region, Report};
 use assemble::Assembler;

@@ -4,6 +4,7 @@
 
 use super::Lifter;
 use super::bit::Bit;
+use crate::discover::linkage_slot;
 use crate::hostconv::CHECKPOINT;
 use crate::ir::{Ir, Memory, REGION_CALL_CONV, built};
 use crate::layout;
@@ -15,7 +16,7 @@ use inkwell::llvm_sys::LLVMTailCallKind;
 use inkwell::module::Linkage;
 use inkwell::values::{CallSiteValue, FunctionValue, IntValue, PointerValue};
 use tranship_abi::block::branch_cache_offset;
-use tranship_isa::machine::{Target, Trap, Width};
+use tranship_isa::machine::{Machine, Target, Trap, Width};
 
 /// Places in a table of labels: bytes of guest code.
 const LONGEST_LABEL_TABLE: u64 = 1 << 17;
@@ -314,9 +315,21 @@ impl<'c> Lifter<'_, 'c> {
 
     pub(super) fn emit_call(&mut self, target: Target<IntValue<'c>>, return_address: u64) {
         self.flush(self.flags_out);
+        let target = self.behind_stub(target);
         let code = self.code_at(target);
         self.call_and_check(code, return_address);
         self.go(return_address);
+    }
+
+    /// Where a call of a procedure linkage table's stub goes, so that the stub's own way in is left out.
+    fn behind_stub(&mut self, target: Target<IntValue<'c>>) -> Target<IntValue<'c>> {
+        let Target::Direct(address) = target else { return target };
+        let slot = linkage_slot(self.elf.bytes_at(address), address);
+        // With exact faults that of the slot's load would be the caller's.
+        match slot.filter(|_| !self.is_exact()) {
+            Some(slot) => Target::Indirect(self.load(self.guest_address(slot), Width::W64)),
+            None => target,
+        }
     }
 
     pub(super) fn emit_return(&mut self, target: IntValue<'c>) {

@@ -1,10 +1,13 @@
 //! Floating point: operations of the prelude, one name per operation and type, because what NaNs and
 //! out-of-range values give is the guest's rule, and how cheaply it is kept depends on the host.
 
+use super::Lifter;
 use super::bit::Outcomes;
-use crate::ir::Ir;
+use crate::ir::{Ir, built};
+use crate::layout::{self, RuntimeCall};
+use inkwell::IntPredicate;
 use inkwell::types::{BasicType, BasicTypeEnum, FloatType};
-use inkwell::values::{BasicValueEnum, PointerValue, VectorValue};
+use inkwell::values::{BasicValueEnum, FloatValue, IntValue, PointerValue, VectorValue};
 use tranship_isa::machine::{FloatCmp, FloatFormat, FloatOp, Negated, Rounding, Width};
 
 impl Outcomes {
@@ -15,6 +18,55 @@ impl Outcomes {
             FloatCmp::Le => Outcomes::LESS.union(Outcomes::EQUAL),
             FloatCmp::Unordered => Outcomes::UNORDERED,
         }
+    }
+}
+
+impl<'c> Lifter<'_, 'c> {
+    pub(super) fn read_mxcsr(&mut self) -> IntValue<'c> {
+        self.call_runtime_aside(RuntimeCall::FP_COLLECT, &[]);
+        self.load_field(layout::MXCSR, Width::W32)
+    }
+
+    /// With an exception unmasked the interpreter goes on: compiled code does not raise them.
+    pub(super) fn write_mxcsr(&mut self, value: IntValue<'c>) {
+        const MASKS: u64 = 0x1f80;
+        let all = value.get_type().const_int(MASKS, false);
+        let masked = built(self.ir.builder.build_and(value, all, ""));
+        let unmasked = self.ir.compare(IntPredicate::NE, masked, all);
+        self.leave_if(unmasked, "tranship.interpret_one", self.address);
+        self.store_field(layout::MXCSR, value);
+        self.call_runtime_aside(RuntimeCall::FP_APPLY, &[]);
+    }
+
+    /// `value`, which is made before what comes later in a quiet stretch, and from what came before, even if LLVM takes
+    /// the operation that makes it for one that does not depend on modes.
+    pub(super) fn pinned(&self, value: IntValue<'c>) -> IntValue<'c> {
+        if !self.is_quiet {
+            return value;
+        }
+        let name = format!("tranship.pin.i{}", value.get_type().get_bit_width());
+        self.ir.prelude(&name, value.get_type().into(), &[value.into()]).into_int_value()
+    }
+
+    /// [`Self::pinned`] of a bag.
+    pub(super) fn pinned_lanes(&self, value: VectorValue<'c>) -> VectorValue<'c> {
+        if !self.is_quiet {
+            return value;
+        }
+        let name = format!("tranship.pin.v{}i64", value.get_type().get_size());
+        self.ir.prelude(&name, value.get_type().into(), &[value.into()]).into_vector_value()
+    }
+
+    /// `value` as a float of `format`.
+    pub(super) fn to_float(&self, value: IntValue<'c>, format: FloatFormat) -> FloatValue<'c> {
+        let kind = float_type(self.ir, format);
+        built(self.ir.builder.build_bit_cast(value, kind, "")).into_float_value()
+    }
+
+    /// A float's bits.
+    pub(super) fn to_bits(&self, value: FloatValue<'c>, format: FloatFormat) -> IntValue<'c> {
+        let kind = self.ir.int_type(format.width());
+        built(self.ir.builder.build_bit_cast(value, kind, "")).into_int_value()
     }
 }
 

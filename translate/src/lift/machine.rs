@@ -9,12 +9,16 @@ use crate::region::FlagSet;
 use inkwell::AtomicOrdering::{AcquireRelease, SequentiallyConsistent};
 use inkwell::AtomicRMWBinOp;
 use inkwell::IntPredicate;
-use inkwell::values::{BasicValue, FloatValue, InstructionOpcode, IntValue, PointerValue, VectorValue};
+use inkwell::values::{BasicValue, InstructionOpcode, IntValue, PointerValue, VectorValue};
 use tranship_isa::machine::{
     AtomicOp, BinOp, CmpOp, FloatCmp, FloatFormat, FloatOp, LaneOp, Machine, NanRule, Negated, Rounding,
     Target, Trap, UnOp, Width,
 };
 use tranship_isa::x86_64::{Reg, VEC_BYTES};
+
+/// The longest vector that is loaded or stored with one mask. Where LLVM takes a longer one apart itself, for a host that
+/// has masks for this length, a half with none of its lanes set has been seen to become a load of all of them (LLVM 22).
+const MASKED_BITS: u32 = 256;
 
 /// LLVM's name of a comparison.
 pub(super) fn predicate(op: CmpOp) -> IntPredicate {
@@ -52,6 +56,11 @@ impl<'c> Lifter<'_, 'c> {
         }
     }
 
+    /// The address of what comes after one vector with a mask.
+    fn above_masked(&self, address: IntValue<'c>) -> IntValue<'c> {
+        built(self.ir.builder.build_int_add(address, self.ir.i64(u64::from(MASKED_BITS / 8)), ""))
+    }
+
     /// Whether a constant distance from `base` is in the frame, and nobody else looks there.
     fn is_in_frame(&self, base: IntValue<'c>) -> bool {
         const RSP: u8 = 4;
@@ -71,7 +80,7 @@ impl<'c> Lifter<'_, 'c> {
     }
 
     /// A call of the runtime's that neither reads nor writes slots.
-    fn call_runtime_aside(
+    pub(super) fn call_runtime_aside(
         &mut self,
         call: RuntimeCall,
         arguments: &[inkwell::values::BasicMetadataValueEnum<'c>],
@@ -83,22 +92,6 @@ impl<'c> Lifter<'_, 'c> {
         let kinds: Vec<_> = all.iter().map(metadata_type).collect();
         let kind = self.ir.context.void_type().fn_type(&kinds, false);
         self.ir.call_pointer(kind, 0, code, &all);
-    }
-
-    fn read_mxcsr(&mut self) -> IntValue<'c> {
-        self.call_runtime_aside(RuntimeCall::FP_COLLECT, &[]);
-        self.load_field(layout::MXCSR, Width::W32)
-    }
-
-    /// With an exception unmasked the interpreter goes on: compiled code does not raise them.
-    fn write_mxcsr(&mut self, value: IntValue<'c>) {
-        const MASKS: u64 = 0x1f80;
-        let all = value.get_type().const_int(MASKS, false);
-        let masked = built(self.ir.builder.build_and(value, all, ""));
-        let unmasked = self.ir.compare(IntPredicate::NE, masked, all);
-        self.leave_if(unmasked, "tranship.interpret_one", self.address);
-        self.store_field(layout::MXCSR, value);
-        self.call_runtime_aside(RuntimeCall::FP_APPLY, &[]);
     }
 
     fn arithmetic(&self, op: BinOp, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
@@ -155,18 +148,6 @@ impl<'c> Lifter<'_, 'c> {
             BinOp::SDiv => builder.build_int_signed_div(a, b, ""),
             _ => builder.build_int_signed_rem(a, b, ""),
         })
-    }
-
-    /// `value` as a float of `format`.
-    pub(super) fn to_float(&self, value: IntValue<'c>, format: FloatFormat) -> FloatValue<'c> {
-        let kind = float::float_type(self.ir, format);
-        built(self.ir.builder.build_bit_cast(value, kind, "")).into_float_value()
-    }
-
-    /// A float's bits.
-    pub(super) fn to_bits(&self, value: FloatValue<'c>, format: FloatFormat) -> IntValue<'c> {
-        let kind = self.ir.int_type(format.width());
-        built(self.ir.builder.build_bit_cast(value, kind, "")).into_int_value()
     }
 }
 
@@ -325,6 +306,14 @@ impl<'c> Machine for Lifter<'_, 'c> {
     fn permute(&mut self, lane: Width, table: VectorValue<'c>, indices: VectorValue<'c>) -> VectorValue<'c> {
         self.vector_permute(lane, table, indices)
     }
+    fn instruction(
+        &mut self,
+        name: &'static str,
+        operands: &[VectorValue<'c>],
+        steps: fn(&mut Self, &[VectorValue<'c>]) -> VectorValue<'c>,
+    ) -> VectorValue<'c> {
+        self.vector_instruction(name, operands, steps)
+    }
     fn carryless_mul(&mut self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
         let kind = self.ir.context.i128_type().into();
         self.ir.prelude("tranship.carryless_mul", kind, &[a.into(), b.into()]).into_int_value()
@@ -339,9 +328,10 @@ impl<'c> Machine for Lifter<'_, 'c> {
         b: IntValue<'c>,
     ) -> IntValue<'c> {
         let NanRule::X86 = nan;
+        let (a, b) = (self.pinned(a), self.pinned(b));
         let (a, b) = (self.to_float(a, format), self.to_float(b, format));
         let result = float::binary(self.ir, op, format, 1, a.as_basic_value_enum(), b.as_basic_value_enum());
-        self.to_bits(result.into_float_value(), format)
+        self.pinned(self.to_bits(result.into_float_value(), format))
     }
     fn float_fma(
         &mut self,
@@ -380,9 +370,9 @@ impl<'c> Machine for Lifter<'_, 'c> {
         width: Width,
         otherwise: u64,
     ) -> IntValue<'c> {
-        let a = self.to_float(a, format);
-        float::to_int(self.ir, format, rounding, 1, a.as_basic_value_enum(), width, otherwise)
-            .into_int_value()
+        let a = self.to_float(self.pinned(a), format);
+        let result = float::to_int(self.ir, format, rounding, 1, a.as_basic_value_enum(), width, otherwise);
+        self.pinned(result.into_int_value())
     }
     fn int_to_float(&mut self, a: IntValue<'c>, format: FloatFormat) -> IntValue<'c> {
         let result = float::from_int(self.ir, 1, a.as_basic_value_enum(), format);
@@ -409,9 +399,9 @@ impl<'c> Machine for Lifter<'_, 'c> {
         a: IntValue<'c>,
     ) -> IntValue<'c> {
         let NanRule::X86 = nan;
-        let a = self.to_float(a, format);
+        let a = self.to_float(self.pinned(a), format);
         let result = float::round(self.ir, format, rounding, inexact, 1, a.as_basic_value_enum());
-        self.to_bits(result.into_float_value(), format)
+        self.pinned(self.to_bits(result.into_float_value(), format))
     }
     fn float_lanes(
         &mut self,
@@ -422,11 +412,12 @@ impl<'c> Machine for Lifter<'_, 'c> {
         b: VectorValue<'c>,
     ) -> VectorValue<'c> {
         let NanRule::X86 = nan;
+        let (a, b) = (self.pinned_lanes(a), self.pinned_lanes(b));
         let (x, y) = (self.to_float_lanes(a, format), self.to_float_lanes(b, format));
         let lanes = x.get_type().get_size();
         let result =
             float::binary(self.ir, op, format, lanes, x.as_basic_value_enum(), y.as_basic_value_enum());
-        self.to_bag(result.into_vector_value())
+        self.pinned_lanes(self.to_bag(result.into_vector_value()))
     }
     fn float_fma_lanes(
         &mut self,
@@ -471,10 +462,10 @@ impl<'c> Machine for Lifter<'_, 'c> {
         a: VectorValue<'c>,
     ) -> VectorValue<'c> {
         let NanRule::X86 = nan;
-        let a = self.to_float_lanes(a, format);
+        let a = self.to_float_lanes(self.pinned_lanes(a), format);
         let lanes = a.get_type().get_size();
         let result = float::round(self.ir, format, rounding, inexact, lanes, a.as_basic_value_enum());
-        self.to_bag(result.into_vector_value())
+        self.pinned_lanes(self.to_bag(result.into_vector_value()))
     }
     fn float_to_int_lanes(
         &mut self,
@@ -486,11 +477,11 @@ impl<'c> Machine for Lifter<'_, 'c> {
     ) -> VectorValue<'c> {
         let bits = self.vector_bits(a);
         let lanes = bits / format.width().bits().max(width.bits());
-        let a = self.to_float_lanes(a, format);
+        let a = self.to_float_lanes(self.pinned_lanes(a), format);
         let a = self.low_lanes(a, lanes);
         let result =
             float::to_int(self.ir, format, rounding, lanes, a.as_basic_value_enum(), width, otherwise);
-        self.zero_above(result.into_vector_value(), bits)
+        self.pinned_lanes(self.zero_above(result.into_vector_value(), bits))
     }
     fn int_to_float_lanes(
         &mut self,
@@ -628,6 +619,11 @@ impl<'c> Machine for Lifter<'_, 'c> {
         self.has_effect = true;
     }
     fn load_masked(&mut self, address: IntValue<'c>, lane: Width, mask: VectorValue<'c>) -> VectorValue<'c> {
+        if self.vector_bits(mask) > MASKED_BITS {
+            let ([low, high], above) = (self.halves(mask), self.above_masked(address));
+            let (low, high) = (self.load_masked(address, lane, low), self.load_masked(above, lane, high));
+            return self.concatenate(low, high);
+        }
         let (from, _) = self.guest_pointer(address);
         let mask = self.lane_signs(mask, lane);
         let zero = self.ir.int_type(lane).vec_type(mask.get_type().get_size()).const_zero();
@@ -644,6 +640,12 @@ impl<'c> Machine for Lifter<'_, 'c> {
         mask: VectorValue<'c>,
         value: VectorValue<'c>,
     ) {
+        if self.vector_bits(mask) > MASKED_BITS {
+            let ([low, high], above) = (self.halves(mask), self.above_masked(address));
+            let [low_value, high_value] = self.halves(value);
+            self.store_masked(address, lane, low, low_value);
+            return self.store_masked(above, lane, high, high_value);
+        }
         let (to, _) = self.guest_pointer(address);
         let (mask, value) = (self.lane_signs(mask, lane), self.to_lanes(value, lane));
         let types = [value.get_type().into(), to.get_type().into()];
@@ -709,7 +711,9 @@ impl<'c> Machine for Lifter<'_, 'c> {
 
     fn quietly(&mut self, rounding: Rounding, body: &mut dyn FnMut(&mut Self)) {
         let before = float::begin_quiet(self.ir, rounding);
+        let outer = std::mem::replace(&mut self.is_quiet, true);
         body(self);
+        self.is_quiet = outer;
         float::end_quiet(self.ir, before);
     }
 

@@ -98,6 +98,8 @@ struct Lifter<'a, 'c> {
     uses_stack: bool,
     /// It has changed more than registers.
     has_effect: bool,
+    /// Exceptions are not noted just now, and rounding may be another one.
+    is_quiet: bool,
 }
 
 impl<'a, 'c> Lifter<'a, 'c> {
@@ -133,6 +135,7 @@ impl<'a, 'c> Lifter<'a, 'c> {
             frame: Frame::of(elf, region),
             uses_stack: false,
             has_effect: false,
+            is_quiet: false,
             exit: &Exit::Undecodable,
             flags_out: FlagSet::ALL,
             address: region.entry,

@@ -4,6 +4,7 @@
 use super::Lifter;
 use super::machine::predicate;
 use crate::ir::{Ir, built};
+use inkwell::module::Linkage;
 use inkwell::types::{BasicTypeEnum, VectorType};
 use inkwell::values::{BasicValueEnum, FloatValue, InstructionOpcode, IntValue, VectorValue};
 use tranship_isa::machine::{BinOp, FloatFormat, LaneOp, Width};
@@ -88,6 +89,12 @@ impl<'c> Lifter<'_, 'c> {
         self.pick(low, high, 0..2 * low.get_type().get_size())
     }
 
+    /// The lower and the upper half of a bag.
+    pub(super) fn halves(&self, v: VectorValue<'c>) -> [VectorValue<'c>; 2] {
+        let lanes = v.get_type().get_size();
+        [0..lanes / 2, lanes / 2..lanes].map(|half| self.pick(v, v, half))
+    }
+
     /// 128 bits of a bag.
     pub(super) fn extract_part(&self, v: VectorValue<'c>, part: u32) -> VectorValue<'c> {
         match v.get_type().get_size() {
@@ -159,6 +166,32 @@ impl<'c> Lifter<'_, 'c> {
         let (a, b) = (self.to_lanes(a, lane), self.to_lanes(b, lane));
         let picked = self.pick(a, b, indices.iter().map(|&n| n.into()));
         self.to_bag(picked)
+    }
+
+    /// A call of a function whose body is the steps; the host's own instruction may take their place
+    /// ([`crate::compile`]).
+    pub(super) fn vector_instruction(
+        &mut self,
+        name: &str,
+        operands: &[VectorValue<'c>],
+        steps: fn(&mut Self, &[VectorValue<'c>]) -> VectorValue<'c>,
+    ) -> VectorValue<'c> {
+        let kind = operands[0].get_type();
+        let types: Vec<_> = operands.iter().map(|_| kind.into()).collect();
+        let name = format!("tranship.insn.{name}.v{}i64", kind.get_size());
+        let function = self.ir.function(&name, kind.fn_type(&types, false));
+        if function.count_basic_blocks() == 0 {
+            let here = self.ir.here();
+            self.ir.builder.position_at_end(self.ir.block(function, "entry"));
+            let parameters: Vec<_> = function.get_param_iter().map(|p| p.into_vector_value()).collect();
+            let result = steps(self, &parameters);
+            self.ir.return_value(result);
+            self.ir.builder.position_at_end(here);
+            function.set_linkage(Linkage::Internal);
+            self.ir.add_attribute(function, "alwaysinline");
+        }
+        let values: Vec<_> = operands.iter().map(|&v| v.into()).collect();
+        Ir::result(self.ir.call(function, &values)).into_vector_value()
     }
 
     fn extend(&self, v: VectorValue<'c>, lane: Width, signed: bool) -> VectorValue<'c> {

@@ -1,6 +1,6 @@
 //! AES and carry-less multiplication, also of several blocks at once (VAES, VPCLMULQDQ). SDM vol. 2; FIPS 197.
 
-use crate::machine::{BinOp, LaneOp, Width};
+use crate::machine::{BinOp, LaneOp, Machine, Width};
 use crate::x86_64::Insn;
 use crate::x86_64::operand::X86;
 use crate::x86_64::vector::{bitwise, constant, pair, right, set, shift, shuffle, splat, zero};
@@ -9,29 +9,29 @@ use Width::{W8, W64};
 
 extension! { "aes";
     /// One round of encryption.
-    [Aesenc, Vaesenc], exact (m, i) { encrypt(m, i, true) }
+    [Aesenc, Vaesenc], exact (m, i) { round(m, i, "aesenc", |m, v| encrypt(m, v, true)) }
     "aesenc xmm1,xmm2" = "660f38dcca", "aesenc xmm1,[rdi]" = "660f38dc0f",
     "vaesenc ymm1,ymm2,ymm3" = "c4e26ddccb",
     "vaesenc zmm1,zmm2,zmm3" = "62f26d48dccb";
     /// The last round of encryption.
-    [Aesenclast, Vaesenclast], exact (m, i) { encrypt(m, i, false) }
+    [Aesenclast, Vaesenclast], exact (m, i) { round(m, i, "aesenclast", |m, v| encrypt(m, v, false)) }
     "aesenclast xmm1,xmm2" = "660f38ddca",
     "vaesenclast ymm1,ymm2,ymm3" = "c4e26dddcb",
     "vaesenclast zmm1,zmm2,zmm3" = "62f26d48ddcb";
     /// One round of decryption.
-    [Aesdec, Vaesdec], exact (m, i) { decrypt(m, i, true) }
+    [Aesdec, Vaesdec], exact (m, i) { round(m, i, "aesdec", |m, v| decrypt(m, v, true)) }
     "aesdec xmm1,xmm2" = "660f38deca", "aesdec xmm1,[rdi]" = "660f38de0f",
     "vaesdec ymm1,ymm2,ymm3" = "c4e26ddecb",
     "vaesdec zmm1,zmm2,zmm3" = "62f26d48decb";
     /// The last round of decryption.
-    [Aesdeclast, Vaesdeclast], exact (m, i) { decrypt(m, i, false) }
+    [Aesdeclast, Vaesdeclast], exact (m, i) { round(m, i, "aesdeclast", |m, v| decrypt(m, v, false)) }
     "aesdeclast xmm1,xmm2" = "660f38dfca",
     "vaesdeclast ymm1,ymm2,ymm3" = "c4e26ddfcb",
     "vaesdeclast zmm1,zmm2,zmm3" = "62f26d48dfcb";
     /// A round key of encryption made into one of decryption.
     [Aesimc, Vaesimc], exact (m, i) {
         let a = right(m, i);
-        let result = mix_columns(m, a, [14, 11, 13, 9]);
+        let result = m.instruction("aesimc", &[a], |m, v| mix_columns(m, v[0], [14, 11, 13, 9]));
         set(m, i, result);
     }
     "aesimc xmm1,xmm2" = "660f38dbca",
@@ -58,7 +58,7 @@ extension! { "aes";
 }
 
 /// Product in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1.
-const fn product(mut a: u8, mut b: u8) -> u8 {
+pub(super) const fn product(mut a: u8, mut b: u8) -> u8 {
     let mut sum = 0;
     while b != 0 {
         if b & 1 != 0 {
@@ -108,31 +108,38 @@ const INVERSE_SUBSTITUTION: [u8; 256] = {
 const SHIFT_ROWS: [u8; 16] = [0, 5, 10, 15, 4, 9, 14, 3, 8, 13, 2, 7, 12, 1, 6, 11];
 const UNSHIFT_ROWS: [u8; 16] = [0, 13, 10, 7, 4, 1, 14, 11, 8, 5, 2, 15, 12, 9, 6, 3];
 
-fn encrypt<M: X86>(m: &mut M, i: &Insn, mix: bool) {
+/// What a round makes of the state and its key.
+type Round<M> = fn(&mut M, &[<M as Machine>::Vec]) -> <M as Machine>::Vec;
+
+fn round<M: X86>(m: &mut M, i: &Insn, name: &'static str, steps: Round<M>) {
     let (state, key) = pair(m, i);
+    let result = m.instruction(name, &[state, key], steps);
+    set(m, i, result);
+}
+
+fn encrypt<M: X86>(m: &mut M, operands: &[M::Vec], mix: bool) -> M::Vec {
+    let (state, key) = (operands[0], operands[1]);
     let state = shuffle(m, W8, state, state, &SHIFT_ROWS);
     let mut state = substitute(m, state, &SUBSTITUTION);
     if mix {
         state = mix_columns(m, state, [2, 3, 1, 1]);
     }
-    let result = bitwise(m, Xor, state, key);
-    set(m, i, result);
+    bitwise(m, Xor, state, key)
 }
 
-fn decrypt<M: X86>(m: &mut M, i: &Insn, mix: bool) {
-    let (state, key) = pair(m, i);
+fn decrypt<M: X86>(m: &mut M, operands: &[M::Vec], mix: bool) -> M::Vec {
+    let (state, key) = (operands[0], operands[1]);
     let state = shuffle(m, W8, state, state, &UNSHIFT_ROWS);
     let mut state = substitute(m, state, &INVERSE_SUBSTITUTION);
     if mix {
         state = mix_columns(m, state, [14, 11, 13, 9]);
     }
-    let result = bitwise(m, Xor, state, key);
-    set(m, i, result);
+    bitwise(m, Xor, state, key)
 }
 
 /// Every byte replaced by the table's. Of sixteen look-ups in a row of the table each, those in other rows
 /// than the byte's own give zero: adding brings their indices' top bits up.
-fn substitute<M: X86>(m: &mut M, bytes: M::Vec, table: &[u8; 256]) -> M::Vec {
+pub(super) fn substitute<M: X86>(m: &mut M, bytes: M::Vec, table: &[u8; 256]) -> M::Vec {
     let mut result = zero(m, bytes);
     for (n, row) in table.as_chunks::<16>().0.iter().enumerate() {
         let offset = splat(m, bytes, W8, 16 * n as u64);
@@ -167,7 +174,7 @@ fn mix_columns<M: X86>(m: &mut M, state: M::Vec, factors: [u8; 4]) -> M::Vec {
 }
 
 /// Bytes times x in GF(2^8).
-fn doubled<M: X86>(m: &mut M, a: M::Vec) -> M::Vec {
+pub(super) fn doubled<M: X86>(m: &mut M, a: M::Vec) -> M::Vec {
     let up = shift(m, Shl, W8, a, 1);
     let overflow = shift(m, BinOp::AShr, W8, a, 7);
     let modulus = splat(m, a, W8, 0x1b);

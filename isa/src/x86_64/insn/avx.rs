@@ -4,7 +4,7 @@
 use crate::machine::{BinOp, CmpOp, LaneOp, Width};
 use crate::x86_64::operand::{X86, memory_address, memory_address_of_index, read};
 use crate::x86_64::vector::{
-    BLOCK, bits, bitwise, in_memory, lane_pair, last, left, load_part, number, operand, pair, right, scalar, set, set_lanes, shift,
+    BLOCK, bits, bitwise, in_memory, is_evex, lane_pair, last, left, load_part, number, operand, pair, right, scalar, set, set_lanes, shift,
     shuffle, splat,
     zero,
 };
@@ -151,16 +151,16 @@ extension! { "avx";
     "vmaskmovpd [rdi],ymm2,ymm3" = "c4e26d2f1f", "vpmaskmovq xmm1,xmm2,[rdi]" = "c4e2e98c0f";
 
     /// Double words from addresses with 32-bit indices, where the mask has its top bits set.
-    [Vpgatherdd, Vgatherdps], exact (m, i) { gather(m, i, W32, W32) }
+    [Vpgatherdd, Vgatherdps] if !is_evex(i), exact (m, i) { gather(m, i, W32, W32) }
     "vpgatherdd ymm1,[rdi+ymm2*4],ymm3" = "c4e265900c97", "vgatherdps xmm1,[rdi+xmm2],xmm3" = "c4e261920c17";
     /// Double words from addresses with 64-bit indices, where the mask has its top bits set.
-    [Vpgatherqd, Vgatherqps], exact (m, i) { gather(m, i, W64, W32) }
+    [Vpgatherqd, Vgatherqps] if !is_evex(i), exact (m, i) { gather(m, i, W64, W32) }
     "vpgatherqd xmm1,[rdi+ymm2*4],xmm3" = "c4e265910c97", "vgatherqps xmm1,[rdi+xmm2],xmm3" = "c4e261930c17";
     /// Quad words from addresses with 32-bit indices, where the mask has its top bits set.
-    [Vpgatherdq, Vgatherdpd], exact (m, i) { gather(m, i, W32, W64) }
+    [Vpgatherdq, Vgatherdpd] if !is_evex(i), exact (m, i) { gather(m, i, W32, W64) }
     "vpgatherdq ymm1,[rdi+xmm2*8],ymm3" = "c4e2e5900cd7", "vgatherdpd xmm1,[rdi+xmm2],xmm3" = "c4e2e1920c17";
     /// Quad words from addresses with 64-bit indices, where the mask has its top bits set.
-    [Vpgatherqq, Vgatherqpd], exact (m, i) { gather(m, i, W64, W64) }
+    [Vpgatherqq, Vgatherqpd] if !is_evex(i), exact (m, i) { gather(m, i, W64, W64) }
     "vpgatherqq ymm1,[rdi+ymm2*8],ymm3" = "c4e2e5910cd7", "vgatherqpd xmm1,[rdi+xmm2],xmm3" = "c4e2e1930c17";
 
     /// ZF where no single of both operands is negative, CF where none of the second alone is.

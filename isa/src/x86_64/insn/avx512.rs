@@ -4,7 +4,7 @@
 use super::avx::{permute, shift_lanes};
 use super::sse_integer::{absolute, lanewise, shift_by_operand};
 use crate::machine::{BinOp, CmpOp, LaneOp, UnOp, Width};
-use crate::x86_64::operand::{X86, memory_address, probe};
+use crate::x86_64::operand::{X86, memory_address, probe, width_of};
 use crate::x86_64::vector::{
     bits, bitwise, blend, chosen, complement, in_memory, lane_pair, lanes_at, load_part, number, operand, pair,
     require_aligned, right, set, set_few, set_lanes, set_mask, set_register, shift, splat, unaligned, zero,
@@ -567,30 +567,53 @@ fn narrow<M: X86>(m: &mut M, i: &Insn, lane: Width, to: Width, narrowing: Narrow
         (if n < count { n * ratio } else { total }) as u8
     });
     let packed = m.shuffle(to, value, zero, &indices[..total as usize]);
-    let bytes = count * to.bits() / 8;
+    set_narrowed(m, i, to, count, packed);
+}
+
+/// Write `count` lanes that have become narrower.
+pub(super) fn set_narrowed<M: X86>(m: &mut M, i: &Insn, lane: Width, count: u32, value: M::Vec) {
+    let bytes = count * lane.bytes();
     if bytes >= 16 {
-        let packed = m.vec_resize(packed, 8 * bytes);
-        set_lanes(m, i, to, packed);
+        let value = m.vec_resize(value, 8 * bytes);
+        set_lanes(m, i, lane, value);
     } else if in_memory(i, 0) {
-        store_short(m, i, to, packed, bytes);
+        store_short(m, i, lane, value, bytes);
     } else {
-        set_few(m, i, to, count, packed);
+        set_few(m, i, lane, count, value);
     }
 }
 
 /// Fewer than 16 bytes to memory, as far as the mask chooses them.
 fn store_short<M: X86>(m: &mut M, i: &Insn, lane: Width, value: M::Vec, bytes: u32) {
-    let value = m.vec_resize(value, 128);
-    let there = m.int(W64, (1 << (8 * bytes / lane.bits())) - 1);
-    let mask = if i.has_op_mask() {
-        let mask = m.reg(Reg::Opmask(i.op_mask().number() as u8));
-        m.bin(And, mask, there)
-    } else {
-        there
-    };
-    let mask = m.mask_lanes(mask, lane, 128);
     let address = memory_address(m, i);
+    if !i.has_op_mask() {
+        let value = m.lane(value, width_of(bytes as usize), 0);
+        return m.store(address, value);
+    }
+    let value = m.vec_resize(value, 128);
+    let mask = chosen_few(m, i, lane, bytes / lane.bytes());
     m.store_masked(address, lane, mask, value);
+}
+
+/// Of `count` lanes those that the mask chooses.
+fn chosen_few<M: X86>(m: &mut M, i: &Insn, lane: Width, count: u32) -> M::Vec {
+    let mask = m.reg(Reg::Opmask(i.op_mask().number() as u8));
+    let mask = m.bin_const(And, mask, (1 << count) - 1);
+    m.mask_lanes(mask, lane, (count * lane.bits()).max(128))
+}
+
+/// Fault now if what [`set_narrowed`] is going to store to is not there, before anything else is noted.
+pub(super) fn probe_narrowed<M: X86>(m: &mut M, i: &Insn, lane: Width, count: u32) {
+    if !in_memory(i, 0) {
+        return;
+    }
+    let address = memory_address(m, i);
+    if i.has_op_mask() {
+        let mask = chosen_few(m, i, lane, count);
+        m.load_masked(address, lane, mask);
+    } else {
+        probe(m, address, u64::from(count * lane.bytes()));
+    }
 }
 
 fn each_lane<M: X86>(m: &mut M, i: &Insn, lane: Width, op: UnOp) {

@@ -1,10 +1,13 @@
 //! Fused multiplication and addition (FMA), and half precision (F16C). SDM vol. 2C.
 
 use super::sse_float::{NAN, invert_signs};
-use crate::machine::{FloatFormat, Negated, Rounding, Width};
+use super::avx512::{probe_narrowed, set_narrowed};
+use crate::machine::{BinOp, FloatFormat, Negated, Rounding, Width};
 use crate::x86_64::Insn;
-use crate::x86_64::operand::{X86, memory_address, probe};
-use crate::x86_64::vector::{BLOCK, in_memory, numbers, operand, right, scalar_number, set, set_scalar_over};
+use crate::x86_64::operand::X86;
+use crate::x86_64::vector::{
+    bitwise, chosen, lanes_at, numbers, scalar_number, set, set_lanes, set_scalar_over,
+};
 use FloatFormat::{F32, F64};
 
 extension! { "fma";
@@ -250,38 +253,35 @@ extension! { "fma";
     "vfmsubadd231pd zmm1{k1},zmm2,zmm3" = "62f2ed49b7cb";
     /// Half precision to singles.
     [Vcvtph2ps], exact (m, i) {
-        let a = right(m, i);
-        let result = m.half_to_single_lanes(NAN, a);
-        set(m, i, result);
-    }
-    "vcvtph2ps ymm1,xmm2" = "c4e27d13ca", "vcvtph2ps xmm1,[rdi]" = "c4e279130f";
-    /// Singles to half precision, rounded as an immediate says.
-    [Vcvtps2ph], exact (m, i) {
-        let a = operand(m, i, 1);
-        if in_memory(i, 0) {
-            // A fault comes before exceptions.
-            let address = memory_address(m, i);
-            probe(m, address, i.memory_size().size() as u64);
-        }
-        let rounding = match i.immediate8() & 7 {
-            0 => Rounding::NearestEven,
-            1 => Rounding::Down,
-            2 => Rounding::Up,
-            3 => Rounding::Zero,
-            _ => Rounding::Current,
+        let a = lanes_at(m, i, 1);
+        let a = match chosen(m, i, Width::W16, m.vec_bits(a)) {
+            None => a,
+            Some(mask) => bitwise(m, BinOp::And, mask, a),
         };
-        let result = m.single_to_half_lanes(rounding, NAN, a);
-        let halves = 8 * i.op1_register().size() as u32 / 2;
-        if in_memory(i, 0) && halves == 64 {
-            let address = memory_address(m, i);
-            let low = m.lane(result, Width::W64, 0);
-            m.store(address, low);
-        } else {
-            let result = m.vec_resize(result, halves.max(BLOCK));
-            set(m, i, result);
-        }
+        let result = m.half_to_single_lanes(NAN, a);
+        set_lanes(m, i, Width::W32, result);
     }
-    "vcvtps2ph xmm1,ymm2,0" = "c4e37d1dd100", "vcvtps2ph [rdi],xmm2,4" = "c4e3791d1704", "vcvtps2ph xmm1,xmm2,3" = "c4e3791dd103", "vcvtps2ph [rdi],ymm2,1" = "c4e37d1d1701";
+    "vcvtph2ps ymm1,xmm2" = "c4e27d13ca", "vcvtph2ps xmm1,[rdi]" = "c4e279130f",
+    "vcvtph2ps zmm1{k1},ymm2" = "62f27d4913ca", "vcvtph2ps ymm21{k1}{z},[rdi]" = "62e27da9132f", "vcvtph2ps zmm1{sae},ymm2" = "62f27d1813ca";
+    /// Singles to half precision, rounded as an immediate says.
+    [Vcvtps2ph], exact (m, i) { to_half(m, i) }
+    "vcvtps2ph xmm1,ymm2,0" = "c4e37d1dd100", "vcvtps2ph [rdi],xmm2,4" = "c4e3791d1704", "vcvtps2ph xmm1,xmm2,3" = "c4e3791dd103", "vcvtps2ph [rdi],ymm2,1" = "c4e37d1d1701",
+    "vcvtps2ph ymm1{k1},zmm2,0" = "62f37d491dd100", "vcvtps2ph xmm21{k1}{z},ymm2,1" = "62b37da91dd501", "vcvtps2ph [rdi]{k1},zmm2,4" = "62f37d491d1704", "vcvtps2ph ymm1{sae},zmm2,2" = "62f37d181dd102", "vcvtps2ph [rdi]{k1},xmm2,3" = "62f37d091d1703", "vcvtps2ph xmm1{k1},xmm2,0" = "62f37d091dd100";
+}
+
+fn to_half<M: X86>(m: &mut M, i: &Insn) {
+    let a = numbers(m, i, 1, F32);
+    let count = m.vec_bits(a) / 32;
+    probe_narrowed(m, i, Width::W16, count);
+    let rounding = match i.immediate8() & 7 {
+        0 => Rounding::NearestEven,
+        1 => Rounding::Down,
+        2 => Rounding::Up,
+        3 => Rounding::Zero,
+        _ => Rounding::Current,
+    };
+    let result = m.single_to_half_lanes(rounding, NAN, a);
+    set_narrowed(m, i, Width::W16, count, result);
 }
 
 /// The places of the factors and of the addend among the operands, by the number in the name.

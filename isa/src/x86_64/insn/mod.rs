@@ -3,7 +3,7 @@
 
 use super::{Insn, Reg};
 use crate::machine::Machine;
-use iced_x86::{EncodingKind, Mnemonic};
+use iced_x86::Mnemonic;
 
 mod evex;
 mod undefined;
@@ -119,7 +119,7 @@ macro_rules! extensions {
 
         /// The extensions, as a bit set, that have blocks for each mnemonic. Seldom more than one:
         /// `movsd` is a string move and a scalar double move.
-        static EXTENSIONS_OF: [u32; MNEMONICS] = {
+        static EXTENSIONS_OF: [u64; MNEMONICS] = {
             let mut table = [0; MNEMONICS];
             $(list_mnemonics($module::BLOCKS, Extension::$module, &mut table);)+
             table
@@ -128,12 +128,6 @@ macro_rules! extensions {
         /// Execute one instruction on (or record it into) `m`. The caller has set the machine's notion of
         /// the instruction's address; falling through is not a jump.
         pub fn execute<M: Machine<Reg = Reg>>(m: &mut M, i: &Insn) -> Result<(), Absent> {
-            if i.encoding() != EncodingKind::EVEX {
-                return execute_block(m, i);
-            }
-            if !evex::is_covered(i) {
-                return Err(Absent);
-            }
             let Some(rounding) = evex::embedded(i) else { return execute_block(m, i) };
             let mut result = Ok(());
             m.quietly(rounding, &mut |m| result = execute_block(m, i));
@@ -157,9 +151,6 @@ macro_rules! extensions {
 
         /// How faithful the block is that covers `i`; `None` if it is absent.
         pub fn level(i: &Insn) -> Option<Level> {
-            if i.encoding() == EncodingKind::EVEX && !evex::is_covered(i) {
-                return None;
-            }
             [$($module::level),+].into_iter().find_map(|level| level(i))
         }
 
@@ -173,7 +164,7 @@ macro_rules! extensions {
 /// More than the decoder has mnemonics; [`EXTENSIONS_OF`] does not compile if that is no longer so.
 const MNEMONICS: usize = 2048;
 
-const fn list_mnemonics(blocks: &[Block], extension: Extension, table: &mut [u32; MNEMONICS]) {
+const fn list_mnemonics(blocks: &[Block], extension: Extension, table: &mut [u64; MNEMONICS]) {
     let mut b = 0;
     while b < blocks.len() {
         let mut n = 0;
@@ -208,8 +199,13 @@ extensions! {
     sse_shuffle,
     sse_string,
     aes,
+    gfni,
     avx,
     avx512,
+    avx512_convert,
+    avx512_float,
+    avx512_integer,
+    avx512_sparse,
     opmask,
     fma,
     x87,

@@ -29,22 +29,26 @@ extension! { "sse_convert";
     [Cvtps2dq, Vcvtps2dq], exact (m, i) { packed_to_int(m, i, F32, Current) }
     "cvtps2dq xmm1,xmm2" = "660f5bca", "cvtps2dq xmm1,[rdi]" = "660f5b0f",
     "vcvtps2dq ymm1,ymm2" = "c5fd5bca",
-    "vcvtps2dq zmm1,zmm2" = "62f17d485bca";
+    "vcvtps2dq zmm1,zmm2" = "62f17d485bca",
+    "vcvtps2dq zmm1{k1}{ru-sae},zmm2" = "62f17d595bca";
     /// Singles to double words, truncating.
     [Cvttps2dq, Vcvttps2dq], exact (m, i) { packed_to_int(m, i, F32, Zero) }
     "cvttps2dq xmm1,xmm2" = "f30f5bca",
     "vcvttps2dq ymm1,ymm2" = "c5fe5bca",
-    "vcvttps2dq zmm1,zmm2" = "62f17e485bca";
+    "vcvttps2dq zmm1,zmm2" = "62f17e485bca",
+    "vcvttps2dq zmm1{sae},zmm2" = "62f17e185bca";
     /// Doubles to low double words.
     [Cvtpd2dq, Vcvtpd2dq], exact (m, i) { packed_to_int(m, i, F64, Current) }
     "cvtpd2dq xmm1,xmm2" = "f20fe6ca", "cvtpd2dq xmm1,[rdi]" = "f20fe60f",
     "vcvtpd2dq xmm1,ymm2" = "c5ffe6ca",
-    "vcvtpd2dq xmm21,ymm2" = "62e1ff28e6ea";
+    "vcvtpd2dq xmm21,ymm2" = "62e1ff28e6ea",
+    "vcvtpd2dq ymm1{k1}{rd-sae},zmm2" = "62f1ff39e6ca";
     /// Doubles to low double words, truncating.
     [Cvttpd2dq, Vcvttpd2dq], exact (m, i) { packed_to_int(m, i, F64, Zero) }
     "cvttpd2dq xmm1,xmm2" = "660fe6ca",
     "vcvttpd2dq xmm1,ymm2" = "c5fde6ca",
-    "vcvttpd2dq xmm21,ymm2" = "62e1fd28e6ea", "vcvttpd2dq xmm1{k1},xmm2" = "62f1fd09e6ca";
+    "vcvttpd2dq xmm21,ymm2" = "62e1fd28e6ea", "vcvttpd2dq xmm1{k1},xmm2" = "62f1fd09e6ca",
+    "vcvttpd2dq ymm1{sae},zmm2" = "62f1fd18e6ca";
     /// Low singles to doubles.
     [Cvtps2pd, Vcvtps2pd], exact (m, i) { packed_convert(m, i, F32, F64) }
     "cvtps2pd xmm1,xmm2" = "0f5aca", "cvtps2pd xmm1,[rdi]" = "0f5a0f",
@@ -80,22 +84,26 @@ extension! { "sse_convert";
     [Cvtss2si, Vcvtss2si], exact (m, i) { single_to_int(m, i, F32, Current) }
     "cvtss2si eax,xmm2" = "f30f2dc2", "cvtss2si rax,xmm2" = "f3480f2dc2", "cvtss2si rax,[rdi]" = "f3480f2d07",
     "vcvtss2si eax,xmm2" = "c5fa2dc2",
-    "vcvtss2si eax,xmm22" = "62b17e082dc6";
+    "vcvtss2si eax,xmm22" = "62b17e082dc6",
+    "vcvtss2si rax{ru-sae},xmm2" = "62f1fe582dc2";
     /// Lowest double to integer.
     [Cvtsd2si, Vcvtsd2si], exact (m, i) { single_to_int(m, i, F64, Current) }
     "cvtsd2si eax,xmm2" = "f20f2dc2", "cvtsd2si rax,xmm2" = "f2480f2dc2", "cvtsd2si eax,[rdi]" = "f20f2d07",
     "vcvtsd2si eax,xmm2" = "c5fb2dc2",
-    "vcvtsd2si eax,xmm22" = "62b17f082dc6";
+    "vcvtsd2si eax,xmm22" = "62b17f082dc6",
+    "vcvtsd2si rax{rd-sae},xmm2" = "62f1ff382dc2";
     /// Lowest single to integer, truncating.
     [Cvttss2si, Vcvttss2si], exact (m, i) { single_to_int(m, i, F32, Zero) }
     "cvttss2si eax,xmm2" = "f30f2cc2", "cvttss2si rax,xmm2" = "f3480f2cc2",
     "vcvttss2si eax,xmm2" = "c5fa2cc2",
-    "vcvttss2si eax,xmm22" = "62b17e082cc6";
+    "vcvttss2si eax,xmm22" = "62b17e082cc6",
+    "vcvttss2si rax{sae},xmm2" = "62f1fe182cc2";
     /// Lowest double to integer, truncating.
     [Cvttsd2si, Vcvttsd2si], exact (m, i) { single_to_int(m, i, F64, Zero) }
     "cvttsd2si eax,xmm2" = "f20f2cc2", "cvttsd2si rax,xmm2" = "f2480f2cc2",
     "vcvttsd2si eax,xmm2" = "c5fb2cc2",
-    "vcvttsd2si eax,xmm22" = "62b17f082cc6";
+    "vcvttsd2si eax,xmm22" = "62b17f082cc6",
+    "vcvttsd2si eax{sae},xmm2" = "62f17f182cc2";
 
     /// MMX double words to low singles.
     [Cvtpi2ps], exact (m, i) {

@@ -3,7 +3,7 @@
 use crate::machine::{BinOp, CmpOp, FloatCmp, FloatFormat, FloatOp, LaneOp, NanRule, Rounding, Width};
 use crate::x86_64::operand::X86;
 use crate::x86_64::vector::{
-    bitwise, complement, constant, is_legacy, last, numbers, pair, scalar_number, scalars, set_mask, set, set_scalar, shuffle, splat, zero,
+    bitwise, complement, constant, is_evex, is_legacy, last, numbers, pair, scalar_number, scalars, set_mask, set, set_scalar, shuffle, splat, zero,
 };
 use crate::x86_64::{Flag, Insn, Reg};
 use FloatFormat::{F32, F64};
@@ -100,43 +100,51 @@ extension! { "sse_float";
     [Minps, Vminps], exact (m, i) { packed(m, i, FloatOp::MinX86, F32) }
     "minps xmm1,xmm2" = "0f5dca",
     "vminps ymm1,ymm2,ymm3" = "c5ec5dcb",
-    "vminps zmm1{k1},zmm2,zmm3" = "62f16c495dcb";
+    "vminps zmm1{k1},zmm2,zmm3" = "62f16c495dcb",
+    "vminps zmm1{k1}{sae},zmm2,zmm3" = "62f16c195dcb";
     /// Minimum of doubles.
     [Minpd, Vminpd], exact (m, i) { packed(m, i, FloatOp::MinX86, F64) }
     "minpd xmm1,xmm2" = "660f5dca",
     "vminpd ymm1,ymm2,ymm3" = "c5ed5dcb",
-    "vminpd zmm1{k1},zmm2,zmm3" = "62f1ed495dcb";
+    "vminpd zmm1{k1},zmm2,zmm3" = "62f1ed495dcb",
+    "vminpd zmm1{k1}{sae},zmm2,zmm3" = "62f1ed195dcb";
     /// Minimum of the lowest singles.
     [Minss, Vminss], exact (m, i) { single(m, i, FloatOp::MinX86, F32) }
     "minss xmm1,xmm2" = "f30f5dca",
     "vminss xmm1,xmm2,xmm3" = "c5ea5dcb",
-    "vminss xmm21,xmm22,xmm23" = "62a14e005def";
+    "vminss xmm21,xmm22,xmm23" = "62a14e005def",
+    "vminss xmm1{k1}{sae},xmm2,xmm3" = "62f16e195dcb";
     /// Minimum of the lowest doubles.
     [Minsd, Vminsd], exact (m, i) { single(m, i, FloatOp::MinX86, F64) }
     "minsd xmm1,xmm2" = "f20f5dca",
     "vminsd xmm1,xmm2,xmm3" = "c5eb5dcb",
-    "vminsd xmm21,xmm22,xmm23" = "62a1cf005def";
+    "vminsd xmm21,xmm22,xmm23" = "62a1cf005def",
+    "vminsd xmm1{k1}{sae},xmm2,xmm3" = "62f1ef195dcb";
 
     /// Maximum of singles.
     [Maxps, Vmaxps], exact (m, i) { packed(m, i, FloatOp::MaxX86, F32) }
     "maxps xmm1,xmm2" = "0f5fca",
     "vmaxps ymm1,ymm2,ymm3" = "c5ec5fcb",
-    "vmaxps zmm1{k1},zmm2,zmm3" = "62f16c495fcb";
+    "vmaxps zmm1{k1},zmm2,zmm3" = "62f16c495fcb",
+    "vmaxps zmm1{k1}{sae},zmm2,zmm3" = "62f16c195fcb";
     /// Maximum of doubles.
     [Maxpd, Vmaxpd], exact (m, i) { packed(m, i, FloatOp::MaxX86, F64) }
     "maxpd xmm1,xmm2" = "660f5fca",
     "vmaxpd ymm1,ymm2,ymm3" = "c5ed5fcb",
-    "vmaxpd zmm1{k1},zmm2,zmm3" = "62f1ed495fcb";
+    "vmaxpd zmm1{k1},zmm2,zmm3" = "62f1ed495fcb",
+    "vmaxpd zmm1{k1}{sae},zmm2,zmm3" = "62f1ed195fcb";
     /// Maximum of the lowest singles.
     [Maxss, Vmaxss], exact (m, i) { single(m, i, FloatOp::MaxX86, F32) }
     "maxss xmm1,xmm2" = "f30f5fca",
     "vmaxss xmm1,xmm2,xmm3" = "c5ea5fcb",
-    "vmaxss xmm21,xmm22,xmm23" = "62a14e005fef";
+    "vmaxss xmm21,xmm22,xmm23" = "62a14e005fef",
+    "vmaxss xmm1{k1}{sae},xmm2,xmm3" = "62f16e195fcb";
     /// Maximum of the lowest doubles.
     [Maxsd, Vmaxsd], exact (m, i) { single(m, i, FloatOp::MaxX86, F64) }
     "maxsd xmm1,xmm2" = "f20f5fca",
     "vmaxsd xmm1,xmm2,xmm3" = "c5eb5fcb",
-    "vmaxsd xmm21,xmm22,xmm23" = "62a1cf005fef";
+    "vmaxsd xmm21,xmm22,xmm23" = "62a1cf005fef",
+    "vmaxsd xmm1{k1}{sae},xmm2,xmm3" = "62f1ef195fcb";
 
     /// Square roots of singles.
     [Sqrtps, Vsqrtps], exact (m, i) { packed_sqrt(m, i, F32) }
@@ -226,21 +234,25 @@ extension! { "sse_float";
     "vucomisd xmm21,xmm22" = "62a1fd082eee";
 
     /// Round singles to integral values.
-    [Roundps, Vroundps, Vrndscaleps], exact (m, i) { packed_round(m, i, F32) }
+    [Roundps, Vroundps, Vrndscaleps] if !scales(i), exact (m, i) { packed_round(m, i, F32) }
     "roundps xmm1,xmm2,0" = "660f3a08ca00", "roundps xmm1,xmm2,4" = "660f3a08ca04", "roundps xmm1,[rdi],9" = "660f3a080f09", "roundps xmm1,xmm2,0xb" = "660f3a08ca0b",
-    "vroundps ymm1,ymm2,0" = "c4e37d08ca00", "vrndscaleps xmm1,xmm2,4" = "62f37d0808ca04";
+    "vroundps ymm1,ymm2,0" = "c4e37d08ca00", "vrndscaleps xmm1,xmm2,4" = "62f37d0808ca04",
+    "vrndscaleps zmm1{sae},zmm2,4" = "62f37d1808ca04";
     /// Round doubles to integral values.
-    [Roundpd, Vroundpd, Vrndscalepd], exact (m, i) { packed_round(m, i, F64) }
+    [Roundpd, Vroundpd, Vrndscalepd] if !scales(i), exact (m, i) { packed_round(m, i, F64) }
     "roundpd xmm1,xmm2,1" = "660f3a09ca01", "roundpd xmm1,xmm2,0xc" = "660f3a09ca0c",
-    "vroundpd ymm1,ymm2,1" = "c4e37d09ca01", "vrndscalepd zmm1{k1},zmm2,1" = "62f3fd4909ca01";
+    "vroundpd ymm1,ymm2,1" = "c4e37d09ca01", "vrndscalepd zmm1{k1},zmm2,1" = "62f3fd4909ca01",
+    "vrndscalepd zmm1{sae},zmm2,4" = "62f3fd1809ca04";
     /// Round the lowest single to an integral value.
-    [Roundss, Vroundss, Vrndscaless], exact (m, i) { single_round(m, i, F32) }
+    [Roundss, Vroundss, Vrndscaless] if !scales(i), exact (m, i) { single_round(m, i, F32) }
     "roundss xmm1,xmm2,2" = "660f3a0aca02", "roundss xmm1,[rdi],4" = "660f3a0a0f04",
-    "vroundss xmm1,xmm2,xmm3,2" = "c4e3690acb02", "vrndscaless xmm1{k1},xmm2,xmm3,2" = "62f36d090acb02";
+    "vroundss xmm1,xmm2,xmm3,2" = "c4e3690acb02", "vrndscaless xmm1{k1},xmm2,xmm3,2" = "62f36d090acb02",
+    "vrndscaless xmm1{k1}{sae},xmm2,xmm3,4" = "62f36d190acb04";
     /// Round the lowest double to an integral value.
-    [Roundsd, Vroundsd, Vrndscalesd], exact (m, i) { single_round(m, i, F64) }
+    [Roundsd, Vroundsd, Vrndscalesd] if !scales(i), exact (m, i) { single_round(m, i, F64) }
     "roundsd xmm1,xmm2,3" = "660f3a0bca03", "roundsd xmm1,xmm2,0xa" = "660f3a0bca0a",
-    "vroundsd xmm1,xmm2,xmm3,3" = "c4e3690bcb03", "vrndscalesd xmm1{k1},xmm2,xmm3,8" = "62f3ed090bcb08";
+    "vroundsd xmm1,xmm2,xmm3,3" = "c4e3690bcb03", "vrndscalesd xmm1{k1},xmm2,xmm3,8" = "62f3ed090bcb08",
+    "vrndscalesd xmm1{k1}{sae},xmm2,xmm3,4" = "62f3ed190bcb04";
 
     /// Dot product of chosen singles, to chosen lanes.
     [Dpps, Vdpps], exact (m, i) { dot_product(m, i, F32) }
@@ -414,6 +426,11 @@ fn compare_flags<M: X86>(m: &mut M, i: &Insn, format: FloatFormat, signalling: b
     for (flag, value) in flags.into_iter().chain([Flag::Of, Flag::Sf, Flag::Af].map(|f| (f, clear))) {
         m.set_flag(Reg::Flag(flag), value);
     }
+}
+
+/// Whether it is VRNDSCALE to something else than integers.
+pub(super) fn scales(i: &Insn) -> bool {
+    is_evex(i) && i.immediate8() >> 4 != 0
 }
 
 /// ROUND's immediate: the mode, and whether a change raises inexact.

@@ -2,11 +2,11 @@
 //! shifts (MMX, SSE to SSE4.1, AVX, AVX2). SDM vol. 2.
 
 use crate::machine::{BinOp, CmpOp, LaneOp, Width};
-use crate::x86_64::{Insn, Reg};
+use crate::x86_64::Insn;
 use crate::x86_64::operand::{X86, memory_address, read, write};
 use crate::x86_64::mmx;
 use crate::x86_64::vector::{
-    BLOCK, bits, bitwise, blend, in_memory, is_legacy, is_mmx, last, left, operand, pair, right, set, set_lane, set_lanes, shuffle, splat,
+    BLOCK, bitwise, blend, in_memory, is_legacy, is_mmx, lanes_at, last, left, operand, pair, right, set, set_lane, set_lanes, shuffle, splat,
     zero,
 };
 use Width::{W8, W16, W32, W64};
@@ -331,23 +331,8 @@ fn pack<M: X86>(m: &mut M, i: &Insn, lane: Width, to_signed: bool) {
     set_lanes(m, i, lane.half(), result);
 }
 
-/// The operand of PMOVSX and PMOVZX: what the mask leaves out of it is not read from memory.
-fn narrow_lanes<M: X86>(m: &mut M, i: &Insn, lane: Width) -> M::Vec {
-    if !in_memory(i, 1) || !i.has_op_mask() {
-        return right(m, i);
-    }
-    let size = 8 * i.memory_size().size() as u32;
-    let mask = m.reg(Reg::Opmask(i.op_mask().number() as u8));
-    let there = m.int(W64, u64::MAX >> (64 - size / lane.bits()));
-    let mask = m.bin(BinOp::And, mask, there);
-    let mask = m.mask_lanes(mask, lane, size.max(BLOCK));
-    let address = memory_address(m, i);
-    let value = m.load_masked(address, lane, mask);
-    m.vec_resize(value, bits(i))
-}
-
 fn widen<M: X86>(m: &mut M, i: &Insn, steps: &[Width], signed: bool) {
-    let mut value = narrow_lanes(m, i, steps[0]);
+    let mut value = lanes_at(m, i, 1);
     for &lane in steps {
         value = m.widen_low(value, lane, signed);
     }

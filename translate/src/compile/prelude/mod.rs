@@ -4,6 +4,7 @@
 
 mod floats;
 mod fused;
+mod instructions;
 mod integers;
 mod strings;
 mod wide;
@@ -13,7 +14,7 @@ use super::Host;
 use crate::ir::Ir;
 use inkwell::GlobalVisibility;
 use inkwell::module::Linkage;
-use inkwell::types::BasicTypeEnum;
+use inkwell::types::{BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValueEnum, FunctionValue};
 use tranship_abi::block::machine_id;
 
@@ -39,6 +40,7 @@ impl<'a, 'c> Operation<'a, 'c> {
 
 /// Define what the module uses of the prelude, and what that uses. An unknown name is bitcode of another version.
 pub(super) fn define(ir: &Ir<'_>, host: &Host) -> Result<(), super::CompileError> {
+    instructions::prefer_the_hosts(ir, host);
     loop {
         let undefined: Vec<FunctionValue> = ir.module.get_functions().filter(|f| is_operation(*f)).collect();
         if undefined.is_empty() {
@@ -76,8 +78,17 @@ fn define_one<'c>(ir: &Ir<'c>, host: &Host, function: FunctionValue<'c>) -> Resu
 
 /// The body of the operation named by `words`: what it returns.
 fn define_for<'c>(host: &Host, op: &Operation<'_, 'c>, words: &[&str]) -> Option<BasicValueEnum<'c>> {
+    if host.has("fma")
+        && let ["float", name @ ("fma" | "fms" | "fnma" | "fnms"), kind] = words
+        && let Some(result) = x86_64::multiply_add(op, name, kind)
+    {
+        return Some(result);
+    }
     if wide::is_wide(op) && words[0] != "permute" {
         return wide::by_halves(op, words);
+    }
+    if let Some(result) = instructions::define(host, op, words) {
+        return Some(result);
     }
     if host.machine == machine_id::X86_64
         && let Some(result) = x86_64::define(op, words)
@@ -86,8 +97,30 @@ fn define_for<'c>(host: &Host, op: &Operation<'_, 'c>, words: &[&str]) -> Option
     }
     match words {
         ["float", rest @ ..] => floats::define(op, rest),
+        ["pin", _] => Some(pin(host, op)),
         ["copy_forward", _] => Some(strings::copy_forward(op)),
         ["fill_forward", _] => Some(strings::fill_forward(op)),
         _ => integers::define(op, words),
     }
+}
+
+/// The argument, of which LLVM knows no more than that it comes from here.
+fn pin<'c>(host: &Host, op: &Operation<'_, 'c>) -> BasicValueEnum<'c> {
+    let kind = op.result_type();
+    let constraints = match (kind, host.machine) {
+        (BasicTypeEnum::VectorType(_), machine_id::X86_64) => "=x,0",
+        (BasicTypeEnum::VectorType(_), _) => "=w,0",
+        _ => "=r,0",
+    };
+    let function = kind.fn_type(&[kind.into()], false);
+    let code = op.ir.context.create_inline_asm(
+        function,
+        String::new(),
+        constraints.into(),
+        true,
+        false,
+        None,
+        false,
+    );
+    Ir::result(op.ir.call_pointer(function, C_CALL_CONV, code, &[op.arguments[0].into()]))
 }

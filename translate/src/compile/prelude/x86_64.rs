@@ -1,7 +1,7 @@
 //! Where an x86-64 host does what an x86 guest means with one instruction of its own. NaNs come out right by
 //! themselves, save that LLVM may exchange the operands of a sum or product, which decides between two NaNs.
 
-use super::{Operation, floats, fused};
+use super::{Operation, PREFIX, floats, fused};
 use crate::ir::{Ir, built};
 use inkwell::types::{BasicType, BasicTypeEnum, VectorType};
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue, PointerValue, VectorValue};
@@ -28,6 +28,27 @@ pub(super) fn define<'c>(op: &Operation<'_, 'c>, words: &[&str]) -> Option<Basic
         ["lookup", "v16i8"] => Some(call(op, "llvm.x86.ssse3.pshuf.b.128", &op.arguments)),
         _ => None,
     }
+}
+
+/// One instruction of a host that has FMA. LLVM's operation does not say which of several NaNs the result is.
+pub(super) fn multiply_add<'c>(op: &Operation<'_, 'c>, name: &str, kind: &str) -> Option<BasicValueEnum<'c>> {
+    let suffix = match kind {
+        "f32" => "ss",
+        "f64" => "sd",
+        "v4f32" | "v8f32" => "ps",
+        "v2f64" | "v4f64" => "pd",
+        _ => return None,
+    };
+    let operation = match name {
+        "fma" => "vfmadd",
+        "fms" => "vfmsub",
+        "fnma" => "vfnmadd",
+        _ => "vfnmsub",
+    };
+    let text = format!("{operation}231{suffix} $3, $2, $0");
+    let [a, b, c] = *op.arguments.first_chunk()?;
+    // It depends on MXCSR, and changes it.
+    Some(assembly(op, &text, "=x,0,x,x", true, op.result_type(), &[c, a, b]))
 }
 
 fn call<'c>(op: &Operation<'_, 'c>, name: &str, arguments: &[BasicValueEnum<'c>]) -> BasicValueEnum<'c> {
@@ -83,9 +104,24 @@ fn to_int<'c>(op: &Operation<'_, 'c>, from: &str, to: &str, rounding: &str) -> O
             let mask = VectorType::const_vector(&[index(0), index(1)]);
             return Some(built(op.ir.builder.build_shuffle_vector(four, four, mask, "")).into());
         }
+        ("v2f32" | "v2f64", "v2i64") => return Some(to_int_by_lanes(op, from, rounding)),
         _ => return None,
     };
     Some(call(op, &scalar, &[as_vector(op, argument).into()]))
+}
+
+/// Quad words one after the other.
+fn to_int_by_lanes<'c>(op: &Operation<'_, 'c>, from: &str, rounding: &str) -> BasicValueEnum<'c> {
+    let word = op.ir.context.i64_type();
+    let name = format!("{PREFIX}float.to_int.{}.i64.{rounding}", &from[2..]);
+    let mut result = word.vec_type(2).get_poison();
+    for n in 0..2 {
+        let index = op.ir.context.i32_type().const_int(n, false);
+        let lane = built(op.ir.builder.build_extract_element(op.arguments[0].into_vector_value(), index, ""));
+        let converted = op.ir.prelude(&name, word.into(), &[lane, op.arguments[1]]);
+        result = built(op.ir.builder.build_insert_element(result, converted, index, ""));
+    }
+    result.into()
 }
 
 /// SSE4.1 rounding; its immediate has the mode, and bit 3 keeps inexact quiet.

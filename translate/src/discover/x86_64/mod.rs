@@ -69,6 +69,14 @@ pub(super) fn fixed_slot(code: &[u8], address: u64) -> Option<u64> {
     fixed.then(|| i.memory_displacement64())
 }
 
+/// The word through which a stub of a procedure linkage table at `address` jumps, which `code` starts with.
+pub(crate) fn linkage_slot(code: &[u8], address: u64) -> Option<u64> {
+    let first = insn(code, address)?;
+    let skipped = if first.mnemonic() == Mnemonic::Endbr64 { first.len() } else { 0 };
+    let (code, address) = (code.get(skipped..)?, address + skipped as u64);
+    fixed_slot(code, address).filter(|_| insn(code, address).is_some_and(|i| flow(&i) == Flow::IndirectJump))
+}
+
 /// Whether compilers hardly ever emit the instruction at the start of `code`, so that it speaks against
 /// these bytes being code.
 pub(super) fn is_suspicious(code: &[u8], address: u64) -> bool {
