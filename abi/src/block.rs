@@ -351,8 +351,12 @@ pub const ARENA_ALIGNMENT: u64 = 4096;
 pub const ENTRY_TABLE_OFFSET: u64 = ARENA_OFFSET + ARENA_BYTES;
 /// Bytes of that table.
 pub const ENTRY_TABLE_BYTES: u64 = 16 << 20;
+/// Offset of the room for the host's vDSO and its data; throw-away.
+pub const VDSO_OFFSET: u64 = ENTRY_TABLE_OFFSET + ENTRY_TABLE_BYTES;
+/// Bytes of that room.
+pub const VDSO_BYTES: u64 = 64 << 10;
 /// The size of the whole hole.
-pub const HOLE_BYTES: u64 = ENTRY_TABLE_OFFSET + ENTRY_TABLE_BYTES;
+pub const HOLE_BYTES: u64 = VDSO_OFFSET + VDSO_BYTES;
 
 /// What compiled code returns in place of the guest PC when every host frame is to be left: the guest
 /// state is complete in the thread block, `cpu.rip` included. No guest address has this value.

@@ -1,10 +1,12 @@
-//! The blob as data: relocating itself, moving into the hole, and becoming a file again for execve.
+//! The blob as data: relocating itself, moving into the hole, and becoming a file again for execve. And that other image
+//! of an ELF file that is just there, the host's vDSO.
 
 use crate::host;
 use crate::linux::{self, Errno, PAGE, prot};
+use core::ffi::CStr;
 use tranship_abi::block::BLOB_BYTES;
 
-/// The blob's own ELF header, as far as it is read.
+/// An image's ELF header, as far as it is read.
 #[repr(C)]
 struct ElfHeader {
     before: [u8; 32],
@@ -14,7 +16,7 @@ struct ElfHeader {
     phnum: u16,
 }
 
-/// A program header of the blob.
+/// A program header.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Segment {
@@ -30,12 +32,14 @@ struct Segment {
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
 const DT_RELA: u64 = 7;
 const DT_RELASZ: u64 = 8;
 
-/// The segments of the blob whose ELF header is at `base`. No relocated data is touched.
+/// The segments of the image whose ELF header is at `base`. No relocated data is touched.
 fn segments(base: u64) -> impl Iterator<Item = Segment> {
-    // SAFETY: the linker maps the ELF header and the program headers at the image's start.
+    // SAFETY: linker and kernel map the ELF header and the program headers at the image's start.
     let (phoff, count) = unsafe {
         let header = base as *const ElfHeader;
         ((*header).phoff, (*header).phnum)
@@ -51,27 +55,33 @@ fn memory_bytes(base: u64) -> u64 {
     loads.fold(0, |end, segment| end.max(segment.address + segment.memory_size)).next_multiple_of(PAGE)
 }
 
+/// The dynamic section of the image at `base`: tags and values. No relocated data is touched.
+fn dynamic(base: u64) -> impl Iterator<Item = [u64; 2]> {
+    let section = segments(base).find(|segment| segment.kind == PT_DYNAMIC);
+    let first = section.map(|section| (base + section.address) as *const [u64; 2]);
+    // SAFETY: it ends with DT_NULL, where the iterator ends, too.
+    let entries = (0..).map_while(move |n| first.map(|first| unsafe { *first.add(n) }));
+    entries.take_while(|&[tag, _]| tag != 0)
+}
+
 /// Apply the relocations of the blob at `base`. All are relative (the linker is told to see to that), so
 /// this may run on any copy, any number of times. Runs before any relocated data may be used.
 ///
 /// # Safety
 /// `base` is an image of this blob whose data is writable.
 pub unsafe fn relocate(base: u64) {
-    let Some(dynamic) = segments(base).find(|segment| segment.kind == PT_DYNAMIC) else { return };
     let (mut table, mut bytes) = (0, 0);
-    let mut entry = (base + dynamic.address) as *const [u64; 2];
-    // SAFETY: the dynamic section ends with DT_NULL; the table is where it says.
-    unsafe {
-        while (*entry)[0] != 0 {
-            match *entry {
-                [DT_RELA, value] => table = base + value,
-                [DT_RELASZ, value] => bytes = value,
-                _ => {}
-            }
-            entry = entry.add(1);
+    for [tag, value] in dynamic(base) {
+        match tag {
+            DT_RELA => table = base + value,
+            DT_RELASZ => bytes = value,
+            _ => {}
         }
-        let mut relocation = table as *const [u64; 3];
-        let end = (table + bytes) as *const [u64; 3];
+    }
+    let mut relocation = table as *const [u64; 3];
+    let end = (table + bytes) as *const [u64; 3];
+    // SAFETY: the table is where the section says.
+    unsafe {
         while relocation < end {
             let [offset, info, addend] = *relocation;
             if info == host::RELOC_RELATIVE {
@@ -80,6 +90,32 @@ pub unsafe fn relocate(base: u64) {
             relocation = relocation.add(1);
         }
     }
+}
+
+/// A symbol of ELF64.
+#[repr(C)]
+struct Symbol {
+    name: u32,
+    kind: [u8; 4],
+    value: u64,
+    size: u64,
+}
+
+/// Where a function is that the vDSO at `base` exports.
+///
+/// # Safety
+/// It is one that the kernel has mapped: names come right behind the symbols that have them.
+pub unsafe fn exported(base: u64, name: &CStr) -> Option<u64> {
+    let at = |wanted| dynamic(base).find(|&[tag, _]| tag == wanted).map(|[_, offset]| base + offset);
+    let (symbols, names) = (at(DT_SYMTAB)?, at(DT_STRTAB)?);
+    let count = names.checked_sub(symbols)? as usize / size_of::<Symbol>();
+    // SAFETY: by contract.
+    let symbols = unsafe { core::slice::from_raw_parts(symbols as *const Symbol, count) };
+    // SAFETY: likewise, and each name ends with a zero.
+    let is_named = |symbol: &&Symbol| unsafe {
+        CStr::from_ptr((names + u64::from(symbol.name)) as *const core::ffi::c_char) == name
+    };
+    symbols.iter().find(is_named).map(|symbol| base + symbol.value)
 }
 
 /// Copy the running blob to `to`, relocated and protected, with `.bss` zero.

@@ -34,3 +34,4 @@ pub mod start;
 pub mod supply;
 pub mod syscall;
 pub mod thread;
+pub mod vdso;

@@ -11,8 +11,8 @@ use crate::thread::Thread;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use tranship_abi::block::{
-    BranchCacheEntry, FAULTS_FATAL, MAX_OBJECTS, OBJECT_MAGIC, OBJECTS_BYTES, OBJECTS_OFFSET, ObjectEntry,
-    ObjectHeader, ObjectRef, VERSION, branch_cache_offset, machine_id,
+    BranchCacheEntry, MAX_OBJECTS, OBJECT_MAGIC, OBJECTS_BYTES, OBJECTS_OFFSET, ObjectEntry, ObjectHeader,
+    ObjectRef, VERSION, branch_cache_offset, machine_id,
 };
 
 /// Why a file is no translated object that can be used here.
@@ -218,14 +218,10 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Entry `code`, which the object with this header, or any other, enters.
-    pub fn new(header: &'static ObjectHeader, code: u64) -> Entry {
-        Entry { enter: place(header, header.enter), code, faults: header.faults }
-    }
-
-    /// The same, but of code that may know no exact state.
-    pub fn inexact(self) -> Entry {
-        Entry { faults: FAULTS_FATAL, ..self }
+    /// Entry `code`, which the object with this header, or any other, enters; `faults` is [`ObjectHeader::faults`] of its
+    /// own object.
+    pub fn new(header: &'static ObjectHeader, code: u64, faults: u64) -> Entry {
+        Entry { enter: place(header, header.enter), code, faults }
     }
 
     /// [`ObjectHeader::faults`] of its object.
@@ -281,7 +277,7 @@ fn find(guest: u64) -> Option<Entry> {
             }
             let entries = entries(header);
             let index = entries.binary_search_by_key(&linked, |entry| entry.guest).ok()?;
-            Some(Entry::new(header, place(header, entries.get(index)?.host)))
+            Some(Entry::new(header, place(header, entries.get(index)?.host), header.faults))
         })
     })
 }

@@ -12,6 +12,7 @@ use crate::signal;
 use crate::supply;
 use crate::syscall;
 use crate::thread::Thread;
+use crate::vdso;
 use core::sync::atomic::Ordering;
 use tranship_abi::block::{MAGIC, ThreadBlock, VERSION};
 use tranship_abi::syscall::nr;
@@ -65,6 +66,7 @@ fn start_process() {
     object::set_all_biases();
     signal::install_all();
     supply::start();
+    vdso::start();
 }
 
 /// What is the thread's.

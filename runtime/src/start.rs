@@ -18,6 +18,7 @@ use crate::seccomp;
 use crate::signal::{self, action};
 use crate::supply;
 use crate::thread::{self, Thread};
+use crate::vdso;
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::Ordering;
 use tranship_abi::block::{BLOB_OFFSET, ObjectHeader};
@@ -198,6 +199,7 @@ fn run(thread: Thread, loaded: &Loaded, filters: Option<i32>) -> ! {
     signal::install_all();
     signal::apply_mask(thread);
     supply::start();
+    vdso::start();
     hole::process().started.store(resume::STARTED, Ordering::Release);
     dispatch::run(thread)
 }

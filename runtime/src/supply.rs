@@ -11,8 +11,8 @@ use crate::object::{self, Entry};
 use crate::thread::{self, Thread};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tranship_abi::block::{
-    ARENA_BYTES, ARENA_OFFSET, ENTRY_TABLE_BYTES, ENTRY_TABLE_OFFSET, MAX_SUPPLIED, MAX_WANTED, ObjectEntry,
-    ObjectHeader, Source, SourceDigest, Supply,
+    ARENA_BYTES, ARENA_OFFSET, ENTRY_TABLE_BYTES, ENTRY_TABLE_OFFSET, FAULTS_EXACT, FAULTS_FATAL,
+    MAX_SUPPLIED, MAX_WANTED, ObjectEntry, ObjectHeader, Source, SourceDigest, Supply,
 };
 
 /// Places for entries; a power of two, at most half of which are used.
@@ -77,9 +77,29 @@ pub fn start() {
 
 // ---- what is wanted ----
 
-/// Say what kind of objects is of use.
+/// Say what kind of objects is of use. An entry has one place for its code: as long as only exact code will do, all code
+/// that is found is exact.
 pub fn note_demand() {
-    supply().exact.store(exact::is_demanded().into(), Ordering::Release);
+    let held = memory::lock();
+    let demanded = exact::is_demanded();
+    let objects =
+        || tables().into_iter().flat_map(|tables| tables.objects().iter().map(move |o| (o, tables)));
+    if demanded {
+        objects()
+            .filter(|(object, _)| object.is_live() && !object.is_exact())
+            .for_each(|(object, tables)| object.end_life(tables));
+    }
+    supply().exact.store(demanded.into(), Ordering::Release);
+    if demanded {
+        objects().filter(|(object, _)| object.is_exact()).for_each(|(object, tables)| {
+            object.make_live(&held, tables);
+        });
+    }
+}
+
+/// Has that been said?
+fn is_exact_only() -> bool {
+    supply().exact.load(Ordering::Acquire) != 0
 }
 
 /// Held by the thread that writes to `wanted`.
@@ -223,9 +243,18 @@ impl Object {
         self.entries().any(|(entry, _)| entry == guest)
     }
 
-    /// Have its entries found, if all that it was made from is there, unchanged.
+    fn is_live(&self) -> bool {
+        self.is_live.load(Ordering::Acquire) != 0
+    }
+
+    fn is_exact(&self) -> bool {
+        self.header().faults == FAULTS_EXACT
+    }
+
+    /// Have its entries found, if it is of use and all that it was made from is there, unchanged.
     fn make_live(&self, _: &Locked, tables: &Tables) -> bool {
-        if !self.sources().all(|source| is_unchanged(&source)) {
+        let is_of_use = self.is_exact() || !is_exact_only();
+        if !is_of_use || !self.sources().all(|source| is_unchanged(&source)) {
             return false;
         }
         self.is_live.store(1, Ordering::Release);
@@ -283,16 +312,10 @@ fn is_unchanged(source: &Source) -> bool {
 
 /// Code for `guest` that has come.
 pub fn find(guest: u64) -> Option<Entry> {
-    let tables = tables()?;
-    let code = tables.code(guest)?;
-    if !exact::is_demanded() {
-        return any().map(|header| Entry::new(header, code).inexact());
-    }
-    // Whose it is takes a while to say.
-    let contains = |object: &&Object| {
-        (object.start.load(Ordering::Relaxed)..object.end.load(Ordering::Relaxed)).contains(&code)
-    };
-    tables.objects().iter().find(contains).map(|object| Entry::new(object.header(), code))
+    // What is found before that is said may be either kind.
+    let faults = if is_exact_only() { FAULTS_EXACT } else { FAULTS_FATAL };
+    let code = tables()?.code(guest)?;
+    any().map(|header| Entry::new(header, code, faults))
 }
 
 /// Some object that has come: they all enter code alike.
@@ -309,7 +332,7 @@ pub fn code_changed(held: &Locked, start: u64, end: u64) {
     let Some(tables) = tables() else { return };
     let (mut ended, mut begun) = (false, false);
     for object in tables.objects().iter().filter(|object| object.touches(start, end)) {
-        if object.is_live.load(Ordering::Acquire) != 0 {
+        if object.is_live() {
             object.end_life(tables);
             ended = true;
         }
@@ -330,11 +353,8 @@ pub fn written(address: u64) -> bool {
     }
     let page = address / PAGE * PAGE;
     if let Some(tables) = tables() {
-        let live = |object: &&Object| object.is_live.load(Ordering::Acquire) != 0;
-        for object in tables.objects().iter().filter(live).filter(|object| object.touches(page, page + PAGE))
-        {
-            object.end_life(tables);
-        }
+        let lost = |object: &&Object| object.is_live() && object.touches(page, page + PAGE);
+        tables.objects().iter().filter(lost).for_each(|object| object.end_life(tables));
     }
     leave_compiled_code();
     true
@@ -353,7 +373,7 @@ pub fn all_written() -> bool {
 fn revive_for(guest: u64) -> bool {
     let Some(tables) = tables() else { return false };
     let held = memory::lock();
-    let dormant = |object: &&Object| object.is_live.load(Ordering::Acquire) == 0 && object.has_entry(guest);
+    let dormant = |object: &&Object| !object.is_live() && object.has_entry(guest);
     let revived = tables.objects().iter().rev().filter(dormant).any(|object| object.make_live(&held, tables));
     drop(held);
     if revived {

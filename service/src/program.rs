@@ -1,7 +1,7 @@
 //! Guest files that processes execute: what is in them, which of it has been hot, and what is to be compiled of that.
 
 use crate::{Result, ServiceError};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -39,6 +39,8 @@ struct Heat {
     pieces: Vec<Piece>,
     /// More of them than are written down.
     has_grown: bool,
+    /// What processes that have it mapped may see of faults.
+    kinds: HashSet<Faults>,
     /// Regions, by their start.
     compiled: HashMap<(Faults, u64), Compiled>,
 }
@@ -79,9 +81,16 @@ impl Program {
         self.heat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What has been hot so far, in the pieces that it was compiled in.
-    pub(crate) fn pieces(&self) -> Vec<Piece> {
-        self.heat().pieces.clone()
+    /// What has been hot so far, in the pieces that it was compiled in, for a process that takes objects of that kind.
+    pub(crate) fn pieces(&self, faults: Faults) -> Vec<Piece> {
+        let mut heat = self.heat();
+        heat.kinds.insert(faults);
+        heat.pieces.clone()
+    }
+
+    /// The kinds of objects that processes take.
+    pub(crate) fn kinds(&self) -> Vec<Faults> {
+        self.heat().kinds.iter().copied().collect()
     }
 
     /// What is to be compiled for a process that wanted `addresses` at the time `asked`. What it wants may come already,

@@ -184,7 +184,7 @@ impl Supplier {
             return Ok(());
         }
         equipped.push((program.clone(), bias));
-        for piece in program.pieces() {
+        for piece in program.pieces(consumer.faults) {
             match self.bench.kept(program, &piece, consumer.faults) {
                 Some(object) => self.put(site, consumer, &object, bias)?,
                 None => self.order(consumer.faults, Work::Piece { program: program.clone(), piece }),

@@ -179,8 +179,10 @@ impl Bench {
             match program.save() {
                 Ok(None) => {}
                 Ok(Some(piece)) => {
-                    let work = Work::Piece { program, piece };
-                    self.order(Order { work, faults: Faults::Fatal, customer: customer.clone() });
+                    for faults in program.kinds() {
+                        let work = Work::Piece { program: program.clone(), piece: piece.clone() };
+                        self.order(Order { work, faults, customer: customer.clone() });
+                    }
                 }
                 Err(why) => hear(&NodeError::io("writing down what is hot", why).into()),
             }

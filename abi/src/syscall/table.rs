@@ -159,7 +159,7 @@ syscalls! {
     fchown 93 55 (Fd Int Int) [pass];
     lchown 94 - (Path Int Int) [as fchownat(CWD, A0, A1, A2, NOFOLLOW)];
     umask 95 166 (Int) [pass];
-    gettimeofday 96 169 (Out Out) [pass];
+    gettimeofday 96 169 (Out Out) [emulate];
     getrlimit 97 163 (Int Out) [pass];
     getrusage 98 165 (Int Out) [pass];
     sysinfo 99 179 (Out) [pass];
@@ -291,7 +291,7 @@ syscalls! {
     timer_getoverrun 225 109 (Int) [pass];
     timer_delete 226 111 (Int) [pass];
     clock_settime 227 112 (Int In) [pass];
-    clock_gettime 228 113 (Int Out) [pass];
+    clock_gettime 228 113 (Int Out) [emulate];
     clock_getres 229 114 (Int Out) [pass];
     clock_nanosleep 230 115 (Int Int In Out) [emulate] approximate "a migration in mid-sleep starts a relative one anew";
     exit_group 231 94 (Int) [emulate];

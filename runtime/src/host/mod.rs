@@ -7,7 +7,7 @@
 //! * `guest_*`: accesses to guest memory that may fault, and [`after_fault`];
 //! * [`SignalContext`], [`signal_return`]: the frame that the host's kernel builds for a signal;
 //! * [`fp_collect`], [`fp_apply`]: SSE control and status in the host's terms;
-//! * [`timestamp`]: a clock;
+//! * [`timestamp`], [`map_vdso`]: clocks;
 //! * `mem*`: what compilers expect of a C library (in [`memory`]).
 
 #[cfg(target_arch = "aarch64")]

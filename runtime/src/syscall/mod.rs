@@ -245,6 +245,8 @@ fn emulator(number: u32) -> Option<Emulator> {
         nr::epoll_pwait2 => epoll::pwait2,
 
         nr::time => time::time,
+        nr::clock_gettime => time::clock_gettime,
+        nr::gettimeofday => time::gettimeofday,
         nr::alarm => time::alarm,
         nr::nanosleep => time::nanosleep,
         nr::clock_nanosleep => time::clock_nanosleep,

@@ -4,12 +4,14 @@ use super::{Call, Outcome, attempt};
 use crate::linux::{self, Errno};
 use crate::memory::access;
 use crate::thread::Thread;
+use crate::vdso;
 use tranship_abi::syscall::nr;
 
 /// Nanoseconds of a second.
 pub(super) const NANOSECONDS: u64 = 1_000_000_000;
 const CLOCK_REALTIME: i32 = 0;
 const CLOCK_MONOTONIC: i32 = 1;
+const CLOCK_REALTIME_COARSE: i32 = 5;
 const TIMER_ABSTIME: u64 = 1;
 
 /// When a wait is over: a call that is made again goes on with the same deadline.
@@ -49,12 +51,39 @@ impl Deadline {
     }
 }
 
+pub(super) fn clock_gettime(call: &Call) -> Outcome {
+    match vdso::clock(call.int(0)) {
+        Some(time) => access::write(call.args[1], &attempt!(time)).map(|()| 0).into(),
+        None => call.pass_number(nr::clock_gettime),
+    }
+}
+
+pub(super) fn gettimeofday(call: &Call) -> Outcome {
+    let [buffer, zone, ..] = call.args;
+    match vdso::clock(CLOCK_REALTIME).filter(|_| zone == 0) {
+        Some(time) => {
+            let [seconds, nanoseconds] = attempt!(time);
+            access::write_optional(buffer, &[seconds, nanoseconds / 1000]).map(|()| 0).into()
+        }
+        None => call.pass_number(nr::gettimeofday),
+    }
+}
+
 pub(super) fn time(call: &Call) -> Outcome {
+    let seconds = attempt!(seconds_since_the_epoch());
+    attempt!(access::write_optional(call.args[0], &seconds));
+    Outcome::Done(seconds as i64)
+}
+
+/// As time(2) has them: those of the latest tick.
+fn seconds_since_the_epoch() -> Result<u64, Errno> {
+    if let Some(time) = vdso::clock(CLOCK_REALTIME_COARSE) {
+        return time.map(|[seconds, _]| seconds);
+    }
     let mut time = [0_u64; 2];
+    let args = [CLOCK_REALTIME_COARSE as u64, time.as_mut_ptr() as u64, 0, 0, 0, 0];
     // SAFETY: the kernel fills the local.
-    attempt!(unsafe { linux::call(nr::gettimeofday, [time.as_mut_ptr() as u64, 0, 0, 0, 0, 0]) });
-    attempt!(access::write_optional(call.args[0], &time[0]));
-    Outcome::Done(time[0] as i64)
+    unsafe { linux::call(nr::clock_gettime, args) }.map(|_| time[0])
 }
 
 /// alarm(2) yields whole seconds that were left, never 0 for a timer that was running.

@@ -50,6 +50,11 @@ pub fn fp_apply(mxcsr: u32) {
     unsafe { asm!("msr fpcr, {}", "msr fpsr, xzr", in(reg) fpcr, options(nomem, nostack)) };
 }
 
+/// The kernel maps its vDSO at exec only.
+pub fn map_vdso() -> Option<u64> {
+    None
+}
+
 /// The current stack pointer, near enough.
 pub fn stack_pointer() -> u64 {
     let sp;

@@ -8,11 +8,13 @@ mod signal;
 mod syscall;
 #[cfg(test)]
 mod tests;
+mod vdso;
 
 pub use access::*;
 pub use entry::*;
 pub use signal::*;
 pub use syscall::*;
+pub use vdso::*;
 
 use tranship_abi::host::Host;
 
