@@ -7,7 +7,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use tranship_service::{Counts, Workshop, host_here};
+use tranship_node::protocol::{MappedFile, ProcessId, ProcessLook};
+use tranship_node::unit::supply::{Consumers, Image};
+use tranship_service::{Counts, Result, Site, Supplier, Workshop, host_here};
 
 fn top() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -41,6 +43,11 @@ struct Run {
 
 /// Run `program` translated, supplied from `kept` and with what is compiled meanwhile.
 fn run(kept: &Path, program: &[&str]) -> Run {
+    run_at(kept, program, Consumers::of)
+}
+
+/// The same for processes that are looked at in another way.
+fn run_at<S: Site + 'static>(kept: &Path, program: &[&str], site: fn(u32) -> S) -> Run {
     let mut child = Command::new(runtime())
         .args(["--stats-fd", "2", "--"])
         .args(program)
@@ -53,10 +60,11 @@ fn run(kept: &Path, program: &[&str]) -> Run {
     let service = std::thread::spawn(move || {
         let workshop = Workshop::new(host_here(), &kept);
         let mut errors = Vec::new();
-        let counts = workshop.serve(pid, |error| errors.push(error.to_string()));
+        let mut supplier = Supplier::new(&workshop);
+        supplier.serve(&mut site(pid), |error| errors.push(error.to_string()));
         workshop.keep(|error| errors.push(error.to_string()));
         assert_eq!(errors, Vec::<String>::new());
-        counts
+        supplier.counts()
     });
     let (mut output, mut said) = (String::new(), String::new());
     child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
@@ -94,19 +102,73 @@ fn hot_code_of_files_is_compiled_and_kept_for_the_next_run() {
     );
 }
 
-#[test]
-fn a_program_with_a_handler_for_faults_gets_exact_code() {
-    let program = scratch("handler").join("program");
+/// A program that has a handler for faults and computes; `name` is the test's.
+fn program_with_handler(name: &str) -> String {
+    let program = scratch(name).join("program");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/handler.c");
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-static", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(source);
     assert!(gcc.status().unwrap().success());
-    let program = [program.to_str().unwrap()];
-    let ours = run(&scratch("handler-kept"), &program);
-    assert_eq!(ours.output, native(&program));
+    program.into_os_string().into_string().unwrap()
+}
+
+/// It was right, and its loop was compiled, which has at least 30 million iterations of half a dozen instructions.
+fn assert_loop_was_compiled(ours: &Run, program: &[&str]) {
+    assert_eq!(ours.output, native(program));
     assert!(ours.counts.objects > 0, "{:?}", ours.counts);
-    // The loop has 30 million iterations of half a dozen instructions.
     assert!(ours.interpreted < 100_000_000, "{} instructions interpreted", ours.interpreted);
+}
+
+#[test]
+fn a_program_with_a_handler_for_faults_gets_exact_code() {
+    let program = program_with_handler("handler");
+    let program = [program.as_str(), "3000"];
+    assert_loop_was_compiled(&run(&scratch("handler-kept"), &program), &program);
+}
+
+/// A process that is said to take the other kind of objects, too, once it has got one of its own.
+struct BothKinds {
+    consumers: Consumers,
+    others: Vec<ProcessLook>,
+    has_own: bool,
+}
+
+impl BothKinds {
+    fn of(root: u32) -> BothKinds {
+        BothKinds { consumers: Consumers::of(root), others: Vec::new(), has_own: false }
+    }
+}
+
+impl Site for BothKinds {
+    fn look(&mut self) -> Result<Option<Vec<ProcessLook>>> {
+        let Some(mut looks) = self.consumers.look()? else { return Ok(None) };
+        self.others.extend(looks.iter().map(|look| ProcessLook { exact: !look.exact, ..look.clone() }));
+        if self.has_own {
+            looks.append(&mut self.others);
+        }
+        Ok(Some(looks))
+    }
+
+    fn read_memory(&mut self, of: ProcessId, start: u64, end: u64) -> Result<Vec<u8>> {
+        Site::read_memory(&mut self.consumers, of, start, end)
+    }
+
+    fn read_file(&mut self, of: ProcessId, file: &MappedFile) -> Result<Vec<u8>> {
+        Site::read_file(&mut self.consumers, of, file)
+    }
+
+    fn supply(&mut self, process: ProcessId, image: &Image) -> Result<bool> {
+        self.has_own = true;
+        Site::supply(&mut self.consumers, process, image)
+    }
+}
+
+#[test]
+fn exact_code_stays_in_use_when_other_code_comes() {
+    let program = program_with_handler("both");
+    let program = [program.as_str(), "60000"];
+    let ours = run_at(&scratch("both-kept"), &program, BothKinds::of);
+    assert_loop_was_compiled(&ours, &program);
 }
 
 #[test]

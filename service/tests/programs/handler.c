@@ -1,8 +1,9 @@
-// Has a handler for faults from the start, then works, and faults in between: the handler steps over each.
+// Has a handler for faults from the start, then works so many times, and faults in between: the handler steps over each.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -27,13 +28,14 @@ __attribute__((noinline)) static uint64_t load(void *from) {
     return value;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     static uint64_t words[512];
     struct sigaction action = {.sa_sigaction = step_over, .sa_flags = SA_SIGINFO};
     sigaction(SIGSEGV, &action, NULL);
     char *nothing = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int times = argc > 1 ? atoi(argv[1]) : 1;
     uint64_t state = 1;
-    for (int n = 0; n < 3000; n++) state = work(words, 10000, state) + load(nothing + n);
+    for (int n = 0; n < times; n++) state = work(words, 10000, state) + load(nothing + n % 4096);
     printf("%lx, %ld faults\n", (unsigned long)state, faults);
     return 0;
 }

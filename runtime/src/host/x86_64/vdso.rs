@@ -2,7 +2,6 @@
 
 use crate::hole;
 use crate::linux::{self, PAGE};
-use crate::memory::access;
 use tranship_abi::block::{VDSO_BYTES, VDSO_OFFSET};
 use tranship_abi::syscall::nr;
 
@@ -13,9 +12,16 @@ pub fn map_vdso() -> Option<u64> {
     let room = hole::base() + VDSO_OFFSET;
     // SAFETY: maps where nothing is.
     unsafe { linux::call(nr::arch_prctl, [ARCH_MAP_VDSO_64, room, 0, 0, 0, 0]) }.ok()?;
-    let is_elf = |&page: &u64| {
-        let mut magic = [0; 4];
-        access::read_bytes(page, &mut magic).is_ok() && magic == *b"\x7fELF"
-    };
-    (room..room + VDSO_BYTES).step_by(PAGE as usize).find(is_elf)
+    (room..room + VDSO_BYTES).step_by(PAGE as usize).find(|&page| is_elf(page))
+}
+
+/// Whether an ELF file starts at `page`. The kernel is asked: its data there may be of kinds that this machine does not have,
+/// and a look at those is SIGBUS.
+fn is_elf(page: u64) -> bool {
+    let mut magic = [0_u8; 4];
+    let (from, to) = ([page, 4], [magic.as_mut_ptr() as u64, 4]);
+    let args = [linux::getpid().into(), to.as_ptr() as u64, 1, from.as_ptr() as u64, 1, 0];
+    // SAFETY: the kernel fills the local.
+    let read = unsafe { linux::call(nr::process_vm_readv, args) };
+    read == Ok(4) && magic == *b"\x7fELF"
 }
