@@ -12,7 +12,7 @@ const DENORMALS_ARE_ZERO: u32 = 1 << 6;
 /// MXCSR: position of the exception masks.
 const MASKS: u32 = 7;
 /// MXCSR: position of the rounding mode.
-pub(super) const ROUNDING: u32 = 13;
+pub(crate) const ROUNDING: u32 = 13;
 /// MXCSR: flush tiny results to zero.
 const FLUSH_TO_ZERO: u32 = 1 << 15;
 
@@ -25,7 +25,7 @@ pub(super) const fn format_of(format: FloatFormat) -> Format {
 }
 
 /// What MXCSR has at [`ROUNDING`] for a mode, unless it is the current one.
-pub(super) fn rounding_field(rounding: Rounding) -> Option<u32> {
+pub(crate) fn rounding_field(rounding: Rounding) -> Option<u32> {
     match rounding {
         Rounding::Current => None,
         Rounding::NearestEven => Some(0),

@@ -4,7 +4,8 @@
 use super::evex::embedded;
 use super::sse_float::scales;
 use crate::interpret::FloatFunction;
-use crate::machine::{BinOp, FloatFormat, Rounding, Trap, Width};
+use crate::interpret::float::{ROUNDING, rounding_field};
+use crate::machine::{BinOp, FloatFormat, Trap, Width};
 use crate::x86_64::coprocessor::{FLOAT_FUNCTION, FUSED_DOUBLE};
 use crate::x86_64::operand::X86;
 use crate::x86_64::vector::{from_low, lanes_at, last, operand, scalar, set_lanes, set_scalar, zero};
@@ -204,9 +205,9 @@ impl<M: X86> Call<M> {
         let mut mxcsr = m.reg(Reg::Mxcsr);
         if let Some(rounding) = embedded(i) {
             mxcsr = m.bin_const(Or, mxcsr, MASKS);
-            if let Some(field) = field(rounding) {
-                mxcsr = m.bin_const(And, mxcsr, !(3 << 13));
-                mxcsr = m.bin_const(Or, mxcsr, field << 13);
+            if let Some(field) = rounding_field(rounding) {
+                mxcsr = m.bin_const(And, mxcsr, !(3 << ROUNDING));
+                mxcsr = m.bin_const(Or, mxcsr, u64::from(field) << ROUNDING);
             }
         }
         let modes = m.zext(mxcsr, W128);
@@ -258,16 +259,5 @@ impl<M: X86> Call<M> {
             let stops = m.is_nonzero(stopping);
             m.trap_if(stops, Trap::FloatingPoint);
         });
-    }
-}
-
-/// What MXCSR has for a rounding, unless it is the current one.
-fn field(rounding: Rounding) -> Option<u64> {
-    match rounding {
-        Rounding::Current => None,
-        Rounding::NearestEven => Some(0),
-        Rounding::Down => Some(1),
-        Rounding::Up => Some(2),
-        Rounding::Zero => Some(3),
     }
 }

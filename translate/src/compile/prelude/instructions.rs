@@ -4,7 +4,7 @@
 use super::{Operation, PREFIX};
 use crate::compile::Host;
 use crate::ir::{Ir, built};
-use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, VectorValue};
+use inkwell::values::{BasicValueEnum, FunctionValue, IntValue, VectorValue};
 use tranship_abi::block::machine_id;
 
 /// Take the steps away from what the host has an instruction for.
@@ -63,7 +63,7 @@ pub(super) fn define<'c>(host: &Host, op: &Operation<'_, 'c>, words: &[&str]) ->
 fn aes_of_arm<'c>(op: &Operation<'_, 'c>, name: &str) -> BasicValueEnum<'c> {
     let zero = as_bytes(op, op.result_type().const_zero());
     let crypto = |name: &str, arguments: &[BasicValueEnum<'c>]| {
-        intrinsic(op, &format!("llvm.aarch64.crypto.{name}"), arguments)
+        op.intrinsic(&format!("llvm.aarch64.crypto.{name}"), arguments)
     };
     let state = as_bytes(op, op.arguments[0]);
     let result = match name {
@@ -78,12 +78,7 @@ fn aes_of_arm<'c>(op: &Operation<'_, 'c>, name: &str) -> BasicValueEnum<'c> {
 }
 
 fn call<'c>(op: &Operation<'_, 'c>, name: &str, arguments: &[BasicValueEnum<'c>]) -> BasicValueEnum<'c> {
-    as_result(op, intrinsic(op, name, arguments))
-}
-
-fn intrinsic<'c>(op: &Operation<'_, 'c>, name: &str, arguments: &[BasicValueEnum<'c>]) -> BasicValueEnum<'c> {
-    let arguments: Vec<BasicMetadataValueEnum<'c>> = arguments.iter().map(|&a| a.into()).collect();
-    Ir::result(op.ir.intrinsic(name, &[], &arguments))
+    as_result(op, op.intrinsic(name, arguments))
 }
 
 fn as_result<'c>(op: &Operation<'_, 'c>, value: BasicValueEnum<'c>) -> BasicValueEnum<'c> {

@@ -15,7 +15,7 @@ use crate::ir::Ir;
 use inkwell::GlobalVisibility;
 use inkwell::module::Linkage;
 use inkwell::types::{BasicType, BasicTypeEnum};
-use inkwell::values::{BasicValueEnum, FunctionValue};
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FunctionValue};
 use tranship_abi::block::machine_id;
 
 /// LLVM's number of the C convention, which operations have and transfers between regions do not.
@@ -33,7 +33,30 @@ impl<'a, 'c> Operation<'a, 'c> {
         self.function.get_type().get_return_type().expect("every operation has a result")
     }
 
-    fn metadata(&self, text: &str) -> inkwell::values::BasicMetadataValueEnum<'c> {
+    /// Call LLVM's operation of that name, which has one type only.
+    fn intrinsic(&self, name: &str, arguments: &[BasicValueEnum<'c>]) -> BasicValueEnum<'c> {
+        let arguments: Vec<BasicMetadataValueEnum<'c>> = arguments.iter().map(|&a| a.into()).collect();
+        Ir::result(self.ir.intrinsic(name, &[], &arguments))
+    }
+
+    /// Run `text`, the host's assembly, on `arguments`.
+    fn assembly(
+        &self,
+        text: &str,
+        constraints: &str,
+        effects: bool,
+        result: BasicTypeEnum<'c>,
+        arguments: &[BasicValueEnum<'c>],
+    ) -> BasicValueEnum<'c> {
+        let types: Vec<_> = arguments.iter().map(|a| a.get_type().into()).collect();
+        let kind = result.fn_type(&types, false);
+        let (text, constraints) = (text.to_owned(), constraints.to_owned());
+        let code = self.ir.context.create_inline_asm(kind, text, constraints, effects, false, None, false);
+        let arguments: Vec<BasicMetadataValueEnum<'c>> = arguments.iter().map(|&a| a.into()).collect();
+        Ir::result(self.ir.call_pointer(kind, C_CALL_CONV, code, &arguments))
+    }
+
+    fn metadata(&self, text: &str) -> BasicMetadataValueEnum<'c> {
         self.ir.context.metadata_string(text).into()
     }
 }
@@ -112,15 +135,5 @@ fn pin<'c>(host: &Host, op: &Operation<'_, 'c>) -> BasicValueEnum<'c> {
         (BasicTypeEnum::VectorType(_), _) => "=w,0",
         _ => "=r,0",
     };
-    let function = kind.fn_type(&[kind.into()], false);
-    let code = op.ir.context.create_inline_asm(
-        function,
-        String::new(),
-        constraints.into(),
-        true,
-        false,
-        None,
-        false,
-    );
-    Ir::result(op.ir.call_pointer(function, C_CALL_CONV, code, &[op.arguments[0].into()]))
+    op.assembly("", constraints, true, kind, &op.arguments[..1])
 }

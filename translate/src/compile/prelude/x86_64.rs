@@ -2,9 +2,9 @@
 //! themselves, save that LLVM may exchange the operands of a sum or product, which decides between two NaNs.
 
 use super::{Operation, PREFIX, floats, fused};
-use crate::ir::{Ir, built};
+use crate::ir::built;
 use inkwell::types::{BasicType, BasicTypeEnum, VectorType};
-use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue, PointerValue, VectorValue};
+use inkwell::values::{BasicValueEnum, IntValue, VectorValue};
 
 pub(super) fn define<'c>(op: &Operation<'_, 'c>, words: &[&str]) -> Option<BasicValueEnum<'c>> {
     match words {
@@ -25,7 +25,7 @@ pub(super) fn define<'c>(op: &Operation<'_, 'c>, words: &[&str]) -> Option<Basic
         ["float", "end_quiet"] => Some(fused::end_quiet(op)),
         ["float", "from_half", _] => fused::from_half(op),
         ["float", "to_half", _, rounding] => fused::to_half(op, rounding),
-        ["lookup", "v16i8"] => Some(call(op, "llvm.x86.ssse3.pshuf.b.128", &op.arguments)),
+        ["lookup", "v16i8"] => Some(op.intrinsic("llvm.x86.ssse3.pshuf.b.128", &op.arguments)),
         _ => None,
     }
 }
@@ -48,12 +48,7 @@ pub(super) fn multiply_add<'c>(op: &Operation<'_, 'c>, name: &str, kind: &str) -
     let text = format!("{operation}231{suffix} $3, $2, $0");
     let [a, b, c] = *op.arguments.first_chunk()?;
     // It depends on MXCSR, and changes it.
-    Some(assembly(op, &text, "=x,0,x,x", true, op.result_type(), &[c, a, b]))
-}
-
-fn call<'c>(op: &Operation<'_, 'c>, name: &str, arguments: &[BasicValueEnum<'c>]) -> BasicValueEnum<'c> {
-    let arguments: Vec<BasicMetadataValueEnum<'c>> = arguments.iter().map(|&a| a.into()).collect();
-    Ir::result(op.ir.intrinsic(name, &[], &arguments))
+    Some(op.assembly(&text, "=x,0,x,x", true, op.result_type(), &[c, a, b]))
 }
 
 /// A scalar as the lowest lane of a 128-bit vector, the rest undefined.
@@ -77,7 +72,7 @@ fn min_max<'c>(op: &Operation<'_, 'c>, name: &str, kind: &str) -> Option<BasicVa
         _ => None,
     };
     if let Some(intrinsic) = packed {
-        return Some(call(op, &intrinsic, &op.arguments));
+        return Some(op.intrinsic(&intrinsic, &op.arguments));
     }
     let intrinsic = match kind {
         "f32" => format!("llvm.x86.sse.{name}.ss"),
@@ -85,7 +80,7 @@ fn min_max<'c>(op: &Operation<'_, 'c>, name: &str, kind: &str) -> Option<BasicVa
         _ => return None,
     };
     let vectors: Vec<_> = op.arguments.iter().map(|&a| as_vector(op, a).into()).collect();
-    Some(lowest(op, call(op, &intrinsic, &vectors)))
+    Some(lowest(op, op.intrinsic(&intrinsic, &vectors)))
 }
 
 /// The hardware's out-of-range result is the one that x86 blocks ask for, so `otherwise` needs no look.
@@ -97,9 +92,9 @@ fn to_int<'c>(op: &Operation<'_, 'c>, from: &str, to: &str, rounding: &str) -> O
         ("f32", "i64") => format!("llvm.x86.sse.cvt{t}ss2si64"),
         ("f64", "i32") => format!("llvm.x86.sse2.cvt{t}sd2si"),
         ("f64", "i64") => format!("llvm.x86.sse2.cvt{t}sd2si64"),
-        ("v4f32", "v4i32") => return Some(call(op, &format!("llvm.x86.sse2.cvt{t}ps2dq"), &[argument])),
+        ("v4f32", "v4i32") => return Some(op.intrinsic(&format!("llvm.x86.sse2.cvt{t}ps2dq"), &[argument])),
         ("v2f64", "v2i32") => {
-            let four = call(op, &format!("llvm.x86.sse2.cvt{t}pd2dq"), &[argument]).into_vector_value();
+            let four = op.intrinsic(&format!("llvm.x86.sse2.cvt{t}pd2dq"), &[argument]).into_vector_value();
             let index = |n| op.ir.context.i32_type().const_int(n, false);
             let mask = VectorType::const_vector(&[index(0), index(1)]);
             return Some(built(op.ir.builder.build_shuffle_vector(four, four, mask, "")).into());
@@ -107,7 +102,7 @@ fn to_int<'c>(op: &Operation<'_, 'c>, from: &str, to: &str, rounding: &str) -> O
         ("v2f32" | "v2f64", "v2i64") => return Some(to_int_by_lanes(op, from, rounding)),
         _ => return None,
     };
-    Some(call(op, &scalar, &[as_vector(op, argument).into()]))
+    Some(op.intrinsic(&scalar, &[as_vector(op, argument).into()]))
 }
 
 /// Quad words one after the other.
@@ -142,12 +137,12 @@ fn round<'c>(
     let mode = op.ir.context.i32_type().const_int(mode, false).into();
     let argument = op.arguments[0];
     match kind {
-        "v4f32" => Some(call(op, "llvm.x86.sse41.round.ps", &[argument, mode])),
-        "v2f64" => Some(call(op, "llvm.x86.sse41.round.pd", &[argument, mode])),
+        "v4f32" => Some(op.intrinsic("llvm.x86.sse41.round.ps", &[argument, mode])),
+        "v2f64" => Some(op.intrinsic("llvm.x86.sse41.round.pd", &[argument, mode])),
         "f32" | "f64" => {
             let vector = as_vector(op, argument).into();
             let name = if kind == "f32" { "llvm.x86.sse41.round.ss" } else { "llvm.x86.sse41.round.sd" };
-            Some(lowest(op, call(op, name, &[vector, vector, mode])))
+            Some(lowest(op, op.intrinsic(name, &[vector, vector, mode])))
         }
         _ => None,
     }
@@ -179,31 +174,14 @@ fn narrow<'c>(op: &Operation<'_, 'c>, from: &str, to: &str) -> Option<BasicValue
         ("v4i32", "u16") => "llvm.x86.sse41.packusdw",
         _ => return None,
     };
-    Some(call(op, name, &op.arguments))
-}
-
-/// Run `text` on `arguments`.
-fn assembly<'c>(
-    op: &Operation<'_, 'c>,
-    text: &str,
-    constraints: &str,
-    effects: bool,
-    result: BasicTypeEnum<'c>,
-    arguments: &[BasicValueEnum<'c>],
-) -> BasicValueEnum<'c> {
-    let types: Vec<_> = arguments.iter().map(|a| a.get_type().into()).collect();
-    let kind = result.fn_type(&types, false);
-    let code: PointerValue<'c> =
-        op.ir.context.create_inline_asm(kind, text.into(), constraints.into(), effects, false, None, false);
-    let arguments: Vec<BasicMetadataValueEnum<'c>> = arguments.iter().map(|&a| a.into()).collect();
-    Ir::result(op.ir.call_pointer(kind, 0, code, &arguments))
+    Some(op.intrinsic(name, &op.arguments))
 }
 
 /// DIV and IDIV: quotient and remainder of the double-width dividend (high, low).
 fn divide<'c>(op: &Operation<'_, 'c>, mnemonic: &str) -> BasicValueEnum<'c> {
     let constraints = "={ax},={dx},{dx},{ax},rm,~{flags}";
     // The arguments are high, low, divisor; operands 0 and 1 are the results.
-    assembly(op, &format!("{mnemonic} $4"), constraints, false, op.result_type(), &op.arguments)
+    op.assembly(&format!("{mnemonic} $4"), constraints, false, op.result_type(), &op.arguments)
 }
 
 fn suffix(bits: &str) -> Option<&'static str> {
@@ -225,7 +203,7 @@ fn triple<'c>(op: &Operation<'_, 'c>) -> BasicTypeEnum<'c> {
 fn copy_forward<'c>(op: &Operation<'_, 'c>, bits: &str) -> Option<BasicValueEnum<'c>> {
     let text = format!("rep movs{}", suffix(bits)?);
     let constraints = "={di},={si},={cx},0,1,2,~{memory},~{flags}";
-    assembly(op, &text, constraints, true, triple(op), &op.arguments);
+    op.assembly(&text, constraints, true, triple(op), &op.arguments);
     Some(op.ir.i64(0).into())
 }
 
@@ -239,6 +217,6 @@ fn fill_forward<'c>(op: &Operation<'_, 'c>, bits: &str) -> Option<BasicValueEnum
     };
     let pair = op.ir.context.struct_type(&[word.into(), word.into()], false);
     let constraints = "={di},={cx},{ax},0,1,~{memory},~{flags}";
-    assembly(op, &text, constraints, true, pair.into(), &[wide.into(), to, count]);
+    op.assembly(&text, constraints, true, pair.into(), &[wide.into(), to, count]);
     Some(op.ir.i64(0).into())
 }
