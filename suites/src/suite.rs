@@ -47,6 +47,12 @@ pub(crate) const SUITES: &[Suite] = &[
         about: "SQLite 3.40's speedtest1 --verify, test sets main, cte, fp and orm: hashes of all results",
         engines: &[Engine::Served],
     },
+    Suite {
+        name: "cpython",
+        about: "CPython 3.11's tests of int, float, math, struct, json, re, threading, socket, signal and subprocess, \
+                without those that need its resources",
+        engines: &[Engine::Served],
+    },
 ];
 
 /// The suites of these names; no names means all.
