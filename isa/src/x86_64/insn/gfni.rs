@@ -4,7 +4,7 @@ use super::aes::{doubled, product, substitute};
 use crate::machine::{BinOp, Width};
 use crate::x86_64::Insn;
 use crate::x86_64::operand::X86;
-use crate::x86_64::vector::{bitwise, pair, set_lanes, shift, shuffle, splat, zero};
+use crate::x86_64::vector::{bitwise, lane_pair, pair, set_lanes, shift, shuffle, splat, zero};
 use BinOp::{AShr, And, LShr, Shl, Xor};
 use Width::W8;
 
@@ -45,7 +45,7 @@ const INVERSES: [u8; 256] = {
 };
 
 fn multiply<M: X86>(m: &mut M, i: &Insn) {
-    let (mut a, b) = pair(m, i);
+    let (mut a, b) = lane_pair(m, i);
     let mut result = zero(m, a);
     for bit in 0..8 {
         let chosen = shift(m, Shl, W8, b, 7 - bit);
