@@ -6,6 +6,7 @@ mod object;
 mod order;
 mod partial_load;
 mod prelude;
+mod scalar_lane;
 mod stubs;
 
 use crate::bitcode::Bitcode;
@@ -349,7 +350,10 @@ fn prepare(
         .run_passes(&options.passes, &machine, PassBuilderOptions::create())
         .map_err(|m| CompileError::CodeGeneration { message: m.to_string() })?;
     match host.machine {
-        machine_id::X86_64 => partial_load::hide(ir),
+        machine_id::X86_64 => {
+            partial_load::hide(ir);
+            scalar_lane::take_from_vector(ir);
+        }
         _ => order::enforce_on_aarch64(ir),
     }
     Ok(machine)

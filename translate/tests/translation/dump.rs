@@ -47,3 +47,12 @@ fn assembly_is_the_hosts() {
     let there = text("asm-arm", "twice", Stage::Asm, &Host::aarch64());
     assert!(there.contains("\tret\n") && !there.contains("retq"), "{there}");
 }
+
+#[test]
+fn a_sum_stays_in_its_vector() {
+    for (name, host) in [("sum", Host::x86_64()), ("sum-v3", Host::x86_64_v3())] {
+        let text = text(name, "add_up", Stage::Asm, &host);
+        assert!(text.contains("addsd\t"), "{text}");
+        assert!(!text.contains("blend") && !text.contains("movsd\t%xmm"), "{text}");
+    }
+}

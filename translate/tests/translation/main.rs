@@ -9,7 +9,16 @@ use std::process::Command;
 use tranship_translate::elf::GuestElf;
 
 const SOURCE: &str = "__attribute__((noinline)) long twice(long n) { return n * 2; }
-    void _start(void) { for (volatile long n = 1; n < 100; n = twice(n)); __builtin_trap(); }";
+    static double of[4];
+    __attribute__((noinline)) void add_up(double *to, double start) {
+        for (long n = 0; n < 400; n++) start += of[n % 4];
+        *to = start;
+    }
+    void _start(void) {
+        for (volatile long n = 1; n < 100; n = twice(n));
+        add_up(of, 1);
+        __builtin_trap();
+    }";
 
 /// An empty directory of the test's own.
 fn scratch(name: &str) -> PathBuf {
@@ -19,7 +28,7 @@ fn scratch(name: &str) -> PathBuf {
     path
 }
 
-/// A program with the function `twice`, which is called.
+/// A program with the functions `twice` and `add_up`, which are called.
 fn program(directory: &Path) -> GuestElf {
     let (source, program) = (directory.join("program.c"), directory.join("program"));
     std::fs::write(&source, SOURCE).unwrap();
