@@ -103,9 +103,20 @@ extern "C" fn call_interpret_call(block: *mut ThreadBlock) -> u64 {
                     Stop::Left => return GO_ON,
                 },
             };
+            let before = place_of(thread);
             entry.enter(thread);
+            // There may be room on the host stack for this function, but not for that one.
+            if place_of(thread) == before {
+                return UNWIND;
+            }
         }
     })
+}
+
+/// Where `thread` is: its PC and stack pointer.
+fn place_of(thread: Thread) -> (u64, u64) {
+    let cpu = thread.cpu();
+    (cpu.rip, cpu.gpr[4])
 }
 
 extern "C" fn call_lookup(block: *mut ThreadBlock, guest: u64) -> u64 {
