@@ -1,5 +1,6 @@
 //! Every implemented instruction, in random encodings and states: the interpreter and compiled code against the real
 //! CPU.
+//! Most states are those of fixed seeds, so that a change is judged as the one before it was; a few are new each time.
 //! `TRANSHIP_SEED` repeats a run, `TRANSHIP_ONLY` names extensions (`shift,bit`) to run alone.
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -10,7 +11,7 @@ mod run;
 mod sequences;
 mod x87_pointers;
 
-use run::{Size, compare_cases, only, seed};
+use run::{Size, compare_cases, only, seed, seed_or};
 use tranship_isa::x86_64::{Flag, Mnemonic, decode};
 use tranship_tests::differential::{CODE, Compiled, Emulated, Executor, Interpreter, Outcome, State};
 
@@ -27,18 +28,18 @@ fn all_agree_with_the_cpu_on_a_fixed_seed() {
 
 #[test]
 fn all_agree_with_the_cpu_on_a_fresh_seed() {
-    compare_cases(seed(), only(), Size::LARGE, &mut [&mut Interpreter, &mut Compiled::newest()]).finish();
+    compare_cases(seed(), only(), Size::MEDIUM, &mut [&mut Interpreter, &mut Compiled::newest()]).finish();
 }
 
 #[test]
 fn code_for_arm64_agrees_with_the_cpu() {
-    let seed = seed();
-    compare_cases(seed, only(), Size::SMALL, &mut [&mut Emulated::default()]).finish();
+    compare_cases(seed_or(0xa64_5eed), only(), Size::SMALL, &mut [&mut Emulated::default()]).finish();
 }
 
 #[test]
 fn code_for_arm64_with_instructions_for_aes_agrees_with_the_cpu() {
-    compare_cases(seed(), Some("aes".into()), Size::SMALL, &mut [&mut Emulated::with_aes()]).finish();
+    compare_cases(seed_or(0xae5_5eed), Some("aes".into()), Size::SMALL, &mut [&mut Emulated::with_aes()])
+        .finish();
 }
 
 #[test]

@@ -19,14 +19,24 @@ pub(crate) struct Size {
 
 impl Size {
     pub(crate) const LARGE: Size = Size { variations: 12, states: 24, enough: 200_000 };
+    /// For a look at what no run had before.
+    pub(crate) const MEDIUM: Size = Size { variations: 6, states: 8, enough: 40_000 };
     /// Where compiling or executing is slow.
     pub(crate) const SMALL: Size = Size { variations: 3, states: 8, enough: 20_000 };
 }
 
 /// The caller's, or one that no run had before.
 pub(crate) fn seed() -> u64 {
-    let given = std::env::var("TRANSHIP_SEED").ok().and_then(|seed| u64::from_str_radix(&seed, 16).ok());
-    given.unwrap_or_else(Random::fresh_seed)
+    given_seed().unwrap_or_else(Random::fresh_seed)
+}
+
+/// The caller's, or `fixed`.
+pub(crate) fn seed_or(fixed: u64) -> u64 {
+    given_seed().unwrap_or(fixed)
+}
+
+fn given_seed() -> Option<u64> {
+    std::env::var("TRANSHIP_SEED").ok().and_then(|seed| u64::from_str_radix(&seed, 16).ok())
 }
 
 /// The extensions that the caller's environment restricts the run to.

@@ -240,6 +240,9 @@ impl<'a, 'c> Lifter<'a, 'c> {
         self.next = insn.next_ip();
         self.uses_stack = insn.is_stack_instruction();
         self.capture_table_index();
+        if reads_outer_frames(&insn) {
+            return self.emit_interpreted();
+        }
         if self.is_exact() && stores_repeatedly(&insn) {
             return self.emit_stub_call("tranship.interpret_one", self.address);
         }
@@ -299,6 +302,11 @@ impl<'a, 'c> Lifter<'a, 'c> {
         self.operands = Some(operands);
         operands
     }
+}
+
+/// What it pushes may be what it reads: LLVM is told that pushes go where nothing else does.
+fn reads_outer_frames(i: &Insn) -> bool {
+    i.mnemonic() == Mnemonic::Enter && i.immediate8_2nd() & 31 != 0
 }
 
 /// Of such an instruction a fault may find a part done, where the host has no such instruction.
