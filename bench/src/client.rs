@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::measure;
-use crate::program::{folder, suites_root};
+use crate::program::{folder, suites_libraries, suites_root};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread;
@@ -84,9 +84,8 @@ fn await_redis(server: u32) -> Result<(), Error> {
 
 /// What a tool of redis' prints that talks to the server.
 fn redis_tool(name: &str, arguments: &[&str]) -> Result<String, Error> {
-    let root = suites_root();
-    let mut tool = Command::new(root.join("usr/bin").join(name));
-    tool.env("LD_LIBRARY_PATH", root.join("usr/lib/x86_64-linux-gnu")).current_dir(folder()?);
+    let mut tool = Command::new(suites_root().join("usr/bin").join(name));
+    tool.env("LD_LIBRARY_PATH", suites_libraries()).current_dir(folder()?);
     tool.args(["-s", SOCKET]).args(arguments);
     pin(&mut tool, Side::Client);
     Ok(String::from_utf8_lossy(&measure::tool(tool)?.stdout).into_owned())

@@ -47,15 +47,13 @@ enum Origin {
     InRoot { path: &'static str, arguments: &'static [&'static str] },
 }
 
+/// A program that takes nothing more, serves nobody, and prints the same each time.
+const fn plain(name: &'static str, about: &'static str, origin: Origin) -> Program {
+    Program { name, about, origin, operand: Operand::None, client: None, result: "" }
+}
+
 const fn c(name: &'static str, about: &'static str, libraries: &'static [&'static str]) -> Program {
-    Program {
-        name,
-        about,
-        origin: Origin::Source { libraries },
-        operand: Operand::None,
-        client: None,
-        result: "",
-    }
+    plain(name, about, Origin::Source { libraries })
 }
 
 const fn installed(
@@ -64,8 +62,7 @@ const fn installed(
     path: &'static str,
     arguments: &'static [&'static str],
 ) -> Program {
-    let origin = Origin::Installed { path, arguments };
-    Program { name, about, origin, operand: Operand::None, client: None, result: "" }
+    plain(name, about, Origin::Installed { path, arguments })
 }
 
 const fn in_root(
@@ -74,7 +71,7 @@ const fn in_root(
     path: &'static str,
     arguments: &'static [&'static str],
 ) -> Program {
-    Program { origin: Origin::InRoot { path, arguments }, ..installed(name, about, path, arguments) }
+    plain(name, about, Origin::InRoot { path, arguments })
 }
 
 /// Arguments with which `openssl` derives a key, which is what takes the time, and encrypts a file.
@@ -174,8 +171,7 @@ impl Program {
             Origin::Installed { path, arguments } => (path.into(), *arguments, None),
             Origin::InRoot { path, arguments } => {
                 prepare_suites()?;
-                let root = suites_root();
-                (root.join(path), *arguments, Some(root.join("usr/lib/x86_64-linux-gnu")))
+                (suites_root().join(path), *arguments, Some(suites_libraries()))
             }
         };
         let operands = match self.operand {
@@ -212,6 +208,11 @@ fn executable(name: &str) -> Result<PathBuf, Error> {
 /// The Debian root of `suites/`.
 pub(crate) fn suites_root() -> PathBuf {
     top().join("target/suites/root")
+}
+
+/// The libraries of what is in that root.
+pub(crate) fn suites_libraries() -> PathBuf {
+    suites_root().join("usr/lib/x86_64-linux-gnu")
 }
 
 /// Have that root, with redis and SQLite's speed test in it.

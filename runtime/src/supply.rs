@@ -82,22 +82,18 @@ pub fn start() {
 pub fn note_demand() {
     let held = memory::lock();
     let demanded = exact::is_demanded();
-    let objects =
-        || tables().into_iter().flat_map(|tables| tables.objects().iter().map(move |o| (o, tables)));
-    if demanded {
-        objects()
-            .filter(|(object, _)| object.is_live() && !object.is_exact())
-            .for_each(|(object, tables)| object.end_life(tables));
-    }
-    supply().exact.store(demanded.into(), Ordering::Release);
-    if demanded {
-        objects().filter(|(object, _)| object.is_exact()).for_each(|(object, tables)| {
-            object.make_live(&held, tables);
-        });
+    let say = || supply().exact.store(demanded.into(), Ordering::Release);
+    let Some(tables) = tables().filter(|_| demanded) else { return say() };
+    let objects = tables.objects();
+    let others = objects.iter().filter(|object| object.is_live() && !object.is_exact());
+    others.for_each(|object| object.end_life(tables));
+    say();
+    for object in objects.iter().filter(|object| object.is_exact()) {
+        object.make_live(&held, tables);
     }
 }
 
-/// Has that been said?
+/// Has it been said that only exact code is of use?
 fn is_exact_only() -> bool {
     supply().exact.load(Ordering::Acquire) != 0
 }

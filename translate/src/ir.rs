@@ -277,6 +277,12 @@ impl<'c> Ir<'c> {
         self.builder.get_insert_block().is_none_or(|b| b.get_terminator().is_some())
     }
 
+    /// All instructions of the module's functions, as they are now: it may be changed while they are gone through.
+    pub(crate) fn instructions(&self) -> Vec<InstructionValue<'c>> {
+        let blocks = self.module.get_functions().flat_map(|function| function.get_basic_blocks());
+        blocks.flat_map(|block| block.get_instructions()).collect()
+    }
+
     /// The block that is being filled.
     pub(crate) fn here(&self) -> BasicBlock<'c> {
         self.builder.get_insert_block().expect("the builder is positioned")

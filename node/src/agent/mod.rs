@@ -94,9 +94,7 @@ impl Connection {
                 answer(client, received)?;
             }
             Request::Start { unit, how } => answer_long(client, |_| units::start(&unit, &how))?,
-            Request::Expect(record) => {
-                return self.supervisor(units::expect(record));
-            }
+            Request::Expect(record) => return self.supervisor(units::expect(record)),
             Request::Attach(unit) => return self.supervisor(units::attach(&unit)),
             Request::Connect { unit, port } => {
                 return self.tunnel(units::connect(&unit, port), End::OfOneWay);

@@ -16,9 +16,7 @@ const ALL_FIRST: u64 = 0b1011;
 /// Add arm64's barriers to the module, which is as it goes to the code generator. An atomic operation of x86-64's has
 /// one on both sides, even where it changes nothing: what LLVM makes of it is ordered among atomic operations only.
 pub(super) fn enforce_on_aarch64(ir: &Ir<'_>) {
-    let blocks = ir.module.get_functions().flat_map(|f| f.get_basic_blocks());
-    let accesses: Vec<_> = blocks.flat_map(|block| block.get_instructions()).collect();
-    for access in accesses {
+    for access in ir.instructions() {
         match access.get_opcode() {
             InstructionOpcode::Load if is_shared(ir, access) => barrier_behind(ir, access, LOADS_FIRST),
             InstructionOpcode::Store if is_shared(ir, access) => barrier_before(ir, access, STORES_FIRST),

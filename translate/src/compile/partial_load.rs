@@ -11,12 +11,7 @@ const DEPTH: u32 = 3;
 
 /// Hide the parts in the module, which is as it goes to the code generator.
 pub(super) fn hide(ir: &Ir<'_>) {
-    let blocks = ir.module.get_functions().flat_map(|f| f.get_basic_blocks());
-    let joins: Vec<_> = blocks
-        .flat_map(|block| block.get_instructions())
-        .filter(|i| i.get_opcode() == InstructionOpcode::Or)
-        .collect();
-    for join in joins {
+    for join in ir.instructions().into_iter().filter(|i| i.get_opcode() == InstructionOpcode::Or) {
         for n in 0..2 {
             if let Some(part) = operand(join, n).filter(|&part| is_loaded_part(part)) {
                 ir.builder.position_before(&join);

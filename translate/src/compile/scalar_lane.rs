@@ -14,12 +14,8 @@ const OPERATIONS: [(&str, bool); 4] = [("fadd", true), ("fmul", true), ("fsub", 
 
 /// Do so in the module, which is as it goes to the code generator.
 pub(super) fn take_from_vector(ir: &Ir<'_>) {
-    let blocks = ir.module.get_functions().flat_map(|f| f.get_basic_blocks());
-    let insertions: Vec<_> = blocks
-        .flat_map(|block| block.get_instructions())
-        .filter(|i| i.get_opcode() == InstructionOpcode::InsertElement)
-        .collect();
-    for insertion in insertions {
+    let is_insertion = |i: &InstructionValue| i.get_opcode() == InstructionOpcode::InsertElement;
+    for insertion in ir.instructions().into_iter().filter(is_insertion) {
         if let Some(result) = result_put_back(insertion)
             && let Some(others) = other_uses(result, insertion)
         {

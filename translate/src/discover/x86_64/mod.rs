@@ -64,7 +64,10 @@ fn reference(i: &Insn) -> Option<Reference> {
 /// The word of memory through which the indirect jump or call at the start of `code` goes, if it is a fixed
 /// one, as in PLT stubs.
 pub(super) fn fixed_slot(code: &[u8], address: u64) -> Option<u64> {
-    let i = insn(code, address)?;
+    slot_of(&insn(code, address)?)
+}
+
+fn slot_of(i: &Insn) -> Option<u64> {
     let fixed = i.op0_kind() == OpKind::Memory && i.memory_base() == Register::RIP;
     fixed.then(|| i.memory_displacement64())
 }
@@ -72,9 +75,11 @@ pub(super) fn fixed_slot(code: &[u8], address: u64) -> Option<u64> {
 /// The word through which a stub of a procedure linkage table at `address` jumps, which `code` starts with.
 pub(crate) fn linkage_slot(code: &[u8], address: u64) -> Option<u64> {
     let first = insn(code, address)?;
-    let skipped = if first.mnemonic() == Mnemonic::Endbr64 { first.len() } else { 0 };
-    let (code, address) = (code.get(skipped..)?, address + skipped as u64);
-    fixed_slot(code, address).filter(|_| insn(code, address).is_some_and(|i| flow(&i) == Flow::IndirectJump))
+    let jump = match first.mnemonic() {
+        Mnemonic::Endbr64 => insn(code.get(first.len()..)?, first.next_ip())?,
+        _ => first,
+    };
+    slot_of(&jump).filter(|_| flow(&jump) == Flow::IndirectJump)
 }
 
 /// Whether compilers hardly ever emit the instruction at the start of `code`, so that it speaks against
