@@ -63,6 +63,8 @@ pub(super) fn lane_of(i: &Insn) -> Width {
     match i.mnemonic() {
         // They take every other lane of their operands.
         Mnemonic::Vpmuldq | Mnemonic::Vpmuludq => Width::W64,
+        // It chooses bits by bytes.
+        Mnemonic::Vpshufbitqmb => Width::W8,
         // They add up to four of them.
         Mnemonic::Vpdpbusd | Mnemonic::Vpdpbusds | Mnemonic::Vpdpwssd | Mnemonic::Vpdpwssds => Width::W32,
         _ => width_of(whole(i).memory_size().element_size()),

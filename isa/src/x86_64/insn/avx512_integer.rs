@@ -76,14 +76,14 @@ extension! { "avx512_integer";
     "vpmultishiftqb zmm1{k1},zmm2,zmm3" = "62f2ed4983cb", "vpmultishiftqb ymm1{k1}{z},ymm2,[rdi]{1to4}" = "62f2edb9830f", "vpmultishiftqb xmm1,xmm2,[rdi]" = "62f2ed08830f";
     /// Any bits of quad words as a mask.
     [Vpshufbitqmb], exact (m, i) {
-        let (data, places) = pair(m, i);
+        let (data, places) = lane_pair(m, i);
         let result = each_byte(m, places, |m, place, byte| {
             let moved = m.lanes(LaneOp::Int(LShr), W64, data, place);
             let bit = splat(m, moved, W64, 1);
             let bit = bitwise(m, And, moved, bit);
             shift(m, Shl, W64, bit, 8 * byte + 7)
         });
-        set_lanes(m, i, W8, result);
+        set(m, i, result);
     }
     "vpshufbitqmb k2{k1},zmm2,zmm3" = "62f26d498fd3", "vpshufbitqmb k2,ymm2,[rdi]" = "62f26d288f17";
     /// Which lower double words are the same.
