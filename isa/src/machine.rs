@@ -315,6 +315,17 @@ impl Trap {
 
 const _: () = assert!(Trap::ALL[1] as u32 == 1 && Trap::ALL[3] as u32 == 3 && Trap::ALL[5] as u32 == 5);
 
+/// What the status flags follow from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlagRule {
+    /// A sum of two operands.
+    Sum,
+    /// A difference of two operands.
+    Difference,
+    /// A result; those that it does not tell are given, each at its place in the flags register.
+    Result,
+}
+
 /// An abstract machine that executes (or records) one guest's instructions. `Guest` names its registers.
 ///
 /// Widths are checked where values meet: mixing them is a bug in a semantics block, and both
@@ -624,6 +635,10 @@ pub trait Machine {
         let misaligned = self.cmp(CmpOp::Ne, low, zero);
         self.trap_if(misaligned, Trap::GeneralProtection);
     }
+
+    /// The status flags, which the block has just set, are those of `rule` for these operands of one width (`right` of
+    /// [`FlagRule::Result`] has 64 bits): what a machine may keep instead of them.
+    fn flags_follow(&mut self, _rule: FlagRule, _left: Self::Int, _right: Self::Int) {}
 
     /// Have the interpreter execute this instruction, unless this machine is the interpreter: if true, the block has no
     /// more to do. For what is long and rare.

@@ -59,12 +59,18 @@ fn may_return(thread: Thread) -> bool {
     !exact::must_leave(thread) && !thread.is_stale()
 }
 
+/// `thread` comes from compiled code, which keeps some of its state otherwise.
+pub fn arrive(thread: Thread) {
+    host::fp_collect(&mut thread.cpu().mxcsr);
+    interpret::settle(thread);
+}
+
 /// Do what compiled code asks for with registers that are exact, floating-point status included. It is left if it may
 /// not run any more.
 fn with_exact(block: *mut ThreadBlock, action: impl FnOnce(Thread) -> u64) -> u64 {
     // SAFETY: compiled code passes its own block.
     let thread = unsafe { Thread::at(block) };
-    host::fp_collect(&mut thread.cpu().mxcsr);
+    arrive(thread);
     let result = action(thread);
     host::fp_apply(thread.cpu().mxcsr);
     if may_return(thread) { result } else { UNWIND }

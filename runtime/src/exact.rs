@@ -2,7 +2,8 @@
 //! state ([`FAULTS_EXACT`]); where it unmasks SSE exceptions, which compiled code does not raise, none do.
 
 use crate::dispatch;
-use crate::host::{self, SignalContext};
+use crate::hole;
+use crate::host::SignalContext;
 use crate::interpret;
 use crate::signal::action;
 use crate::supply;
@@ -16,8 +17,14 @@ use tranship_abi::signal::number::{SIGBUS, SIGSEGV};
 const MASKS: u32 = 0x1f80;
 
 /// Does the guest look at what a fault finds? Without a handler it ends.
-pub fn is_demanded() -> bool {
+fn is_demanded() -> bool {
     [SIGSEGV, SIGBUS].into_iter().any(|signal| action::of(signal).handler > SIG_IGN)
+}
+
+/// Is only code of use that can say the exact state? Once it is, it stays so: code of the two kinds cannot call each other,
+/// as they have the status flags in different places.
+pub fn is_on() -> bool {
+    hole::process().supply.exact.load(Ordering::Acquire) != 0
 }
 
 /// May `thread` run compiled code at all?
@@ -27,7 +34,7 @@ pub fn admits_compiled(thread: Thread) -> bool {
 
 /// May code run of an object with these [`ObjectHeader::faults`](tranship_abi::block::ObjectHeader::faults)?
 pub fn admits(faults: u64) -> bool {
-    !is_demanded() || faults == FAULTS_EXACT
+    is_on() == (faults == FAULTS_EXACT)
 }
 
 /// `thread` gets code of an object with these.
@@ -39,22 +46,29 @@ pub fn note(thread: Thread, faults: u64) {
 
 /// Must `thread` leave the compiled code that it is in?
 pub fn must_leave(thread: Thread) -> bool {
-    !admits_compiled(thread) || thread.private().inexact != 0 && is_demanded()
+    !admits_compiled(thread) || thread.private().inexact != 0 && is_on()
 }
 
 /// `thread` is in no compiled code: what it enters from now on counts.
 pub fn start_afresh(thread: Thread) {
-    if core::mem::take(&mut thread.private().inexact) != 0 && is_demanded() {
+    if core::mem::take(&mut thread.private().inexact) != 0 && is_on() {
         thread.forget_branches();
     }
 }
 
-/// The demand may have changed from `before`: all threads are to look at it again.
-pub fn look_again(before: bool) {
-    if before == is_demanded() {
+/// The guest's handlers may have changed.
+pub fn look_again() {
+    if is_demanded() {
+        turn_on();
+    }
+}
+
+/// From now on only code is of use that can say the exact state.
+pub fn turn_on() {
+    if is_on() {
         return;
     }
-    supply::note_demand();
+    supply::turn_exact();
     interpret::entries_changed();
     interpret::cool();
     for thread in thread::used() {
@@ -65,7 +79,7 @@ pub fn look_again(before: bool) {
 /// Have `thread`, which has faulted in compiled code, go on at its latest checkpoint when the signal's handler returns.
 /// False: there is none.
 pub fn go_back(thread: Thread, context: &mut SignalContext) -> bool {
-    let possible = crate::hole::is_object(context.pc()) && thread.private().inexact == 0;
+    let possible = hole::is_object(context.pc()) && thread.private().inexact == 0;
     if possible {
         let stack = thread.block().host_stack_top;
         context.call(after_fault as *const () as u64, thread.address() as u64, stack);
@@ -77,7 +91,7 @@ pub fn go_back(thread: Thread, context: &mut SignalContext) -> bool {
 unsafe extern "C" fn after_fault(block: *mut ThreadBlock) -> ! {
     // SAFETY: `go_back` passes the thread's own block.
     let thread = unsafe { Thread::at(block) };
-    host::fp_collect(&mut thread.cpu().mxcsr);
+    dispatch::arrive(thread);
     interpret::come_to_fault(thread);
     dispatch::run(thread)
 }

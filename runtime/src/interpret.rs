@@ -15,7 +15,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tranship_abi::block::{CodeRange, SCRATCH_BYTES};
 use tranship_abi::host::Host as Machine;
-use tranship_isa::interpret::{Fault, Host, Step, step};
+use tranship_isa::interpret::{self, Fault, Host, Step, step};
 use tranship_isa::machine::{AtomicOp, Width};
 use tranship_isa::x86_64::{DecodeError, Insn, decode};
 
@@ -30,6 +30,11 @@ pub enum Stop {
     Pending,
     /// The call that was to be interpreted has returned, or been left.
     Left,
+}
+
+/// Have the status flags of `thread` where the interpreter looks.
+pub fn settle(thread: Thread) {
+    interpret::settle(thread.cpu(), &mut GuestMemory, &mut thread.block().lazy_flags);
 }
 
 /// Interpret until one of [`Stop`]. `frame`: the stack pointer at which a callee was entered; once it is

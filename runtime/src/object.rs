@@ -1,5 +1,6 @@
 //! Translated objects: mapping them, and finding the compiled entry of a guest address.
 
+use crate::dispatch;
 use crate::exact;
 use crate::hole;
 use crate::host::HOST;
@@ -11,8 +12,8 @@ use crate::thread::Thread;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use tranship_abi::block::{
-    BranchCacheEntry, MAX_OBJECTS, OBJECT_MAGIC, OBJECTS_BYTES, OBJECTS_OFFSET, ObjectEntry, ObjectHeader,
-    ObjectRef, VERSION, branch_cache_offset, machine_id,
+    BranchCacheEntry, FAULTS_EXACT, MAX_OBJECTS, OBJECT_MAGIC, OBJECTS_BYTES, OBJECTS_OFFSET, ObjectEntry,
+    ObjectHeader, ObjectRef, VERSION, branch_cache_offset, machine_id,
 };
 
 /// Why a file is no translated object that can be used here.
@@ -157,6 +158,9 @@ pub fn bind(header: &'static ObjectHeader, bias: u64) -> Result<(), ObjectError>
     *slot = ObjectRef { header: core::ptr::from_ref(header) as u64, guest_bias: bias };
     set_bias(*slot);
     state.object_count += 1;
+    if header.faults == FAULTS_EXACT {
+        exact::turn_on();
+    }
     Ok(())
 }
 
@@ -170,6 +174,9 @@ fn set_bias(object: ObjectRef) {
 pub fn set_all_biases() {
     for &object in objects() {
         set_bias(object);
+        if header_of(object).faults == FAULTS_EXACT {
+            exact::turn_on();
+        }
     }
 }
 
@@ -239,7 +246,7 @@ impl Entry {
                 core::mem::transmute(self.enter);
             enter(thread.address(), self.code);
         }
-        crate::host::fp_collect(&mut thread.cpu().mxcsr);
+        dispatch::arrive(thread);
     }
 }
 

@@ -70,32 +70,24 @@ pub fn start() {
     let mapped =
         unsafe { linux::mmap(hole::base() + ARENA_OFFSET, bytes, prot::READ | prot::WRITE, flags, -1, 0) };
     if mapped.is_ok() {
-        note_demand();
+        exact::look_again();
         supply().generation.store(linux::monotonic_ns() | 1, Ordering::Release);
     }
 }
 
 // ---- what is wanted ----
 
-/// Say what kind of objects is of use. An entry has one place for its code: as long as only exact code will do, all code
-/// that is found is exact.
-pub fn note_demand() {
+/// From now on only exact objects are of use, and only their code is found.
+pub fn turn_exact() {
     let held = memory::lock();
-    let demanded = exact::is_demanded();
-    let say = || supply().exact.store(demanded.into(), Ordering::Release);
-    let Some(tables) = tables().filter(|_| demanded) else { return say() };
+    let say = || supply().exact.store(1, Ordering::Release);
+    let Some(tables) = tables() else { return say() };
     let objects = tables.objects();
-    let others = objects.iter().filter(|object| object.is_live() && !object.is_exact());
-    others.for_each(|object| object.end_life(tables));
+    objects.iter().filter(|object| object.is_live()).for_each(|object| object.end_life(tables));
     say();
     for object in objects.iter().filter(|object| object.is_exact()) {
         object.make_live(&held, tables);
     }
-}
-
-/// Has it been said that only exact code is of use?
-fn is_exact_only() -> bool {
-    supply().exact.load(Ordering::Acquire) != 0
 }
 
 /// Held by the thread that writes to `wanted`.
@@ -249,8 +241,7 @@ impl Object {
 
     /// Have its entries found, if it is of use and all that it was made from is there, unchanged.
     fn make_live(&self, _: &Locked, tables: &Tables) -> bool {
-        let is_of_use = self.is_exact() || !is_exact_only();
-        if !is_of_use || !self.sources().all(|source| is_unchanged(&source)) {
+        if self.is_exact() != exact::is_on() || !self.sources().all(|source| is_unchanged(&source)) {
             return false;
         }
         self.is_live.store(1, Ordering::Release);
@@ -308,8 +299,7 @@ fn is_unchanged(source: &Source) -> bool {
 
 /// Code for `guest` that has come.
 pub fn find(guest: u64) -> Option<Entry> {
-    // What is found before that is said may be either kind.
-    let faults = if is_exact_only() { FAULTS_EXACT } else { FAULTS_FATAL };
+    let faults = if exact::is_on() { FAULTS_EXACT } else { FAULTS_FATAL };
     let code = tables()?.code(guest)?;
     any().map(|header| Entry::new(header, code, faults))
 }

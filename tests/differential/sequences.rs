@@ -2,7 +2,7 @@
 
 use crate::run::{Run, seed, seed_or};
 use tranship_isa::machine::Trap;
-use tranship_isa::x86_64::insn::undefined_flags;
+use tranship_isa::x86_64::insn::{changes_modes, undefined_flags};
 use tranship_isa::x86_64::{Insn, Mnemonic, OpKind};
 use tranship_tests::differential::{
     Compiled, Emulated, Executor, Interpreter, NativeCpu, Outcome, Random, Sequence, State, cases,
@@ -21,6 +21,34 @@ fn sequences_agree_with_the_cpu_on_a_fixed_seed() {
         1500,
         &mut [&mut Interpreter, &mut Compiled::new(), &mut Compiled::newest()],
     );
+}
+
+/// What rounds as MXCSR says beside what brings its own rounding along.
+#[test]
+fn operations_keep_their_rounding_beside_embedded_rounding() {
+    let mut executors: [&mut dyn Executor; 3] =
+        [&mut Interpreter, &mut Compiled::new(), &mut Compiled::newest()];
+    let is_fit = |i: &Insn| changes_modes(i) || rounds_to_integers(i);
+    compare_chosen(seed_or(0x0d_0de5), 300, &mut executors, Choice { is_fit, ..Choice::default() });
+}
+
+/// Where no lane is accessed, memory need not be there.
+#[test]
+fn accesses_that_masks_leave_out_are_not_made() {
+    let mut executors: [&mut dyn Executor; 3] =
+        [&mut Interpreter, &mut Compiled::new(), &mut Compiled::newest()];
+    let choice = Choice { is_fit: has_masked_memory, adapt: |state| state.cpu.opmask = [0; 8] };
+    compare_chosen(seed_or(0x3a5c_ed00), 200, &mut executors, choice);
+}
+
+fn has_masked_memory(i: &Insn) -> bool {
+    i.has_op_mask() && (0..i.op_count()).any(|op| i.op_kind(op) == OpKind::Memory)
+}
+
+fn rounds_to_integers(i: &Insn) -> bool {
+    use Mnemonic::{Cvtpd2dq, Cvtps2dq, Cvtsd2si, Cvtss2si, Vcvtpd2dq, Vcvtps2dq, Vcvtsd2si, Vcvtss2si};
+    let legacy = matches!(i.mnemonic(), Cvtpd2dq | Cvtps2dq | Cvtsd2si | Cvtss2si);
+    legacy || matches!(i.mnemonic(), Vcvtpd2dq | Vcvtps2dq | Vcvtsd2si | Vcvtss2si)
 }
 
 #[test]
@@ -127,12 +155,28 @@ fn compare_fault(
 }
 
 /// `count` sequences, of which the CPU must complete some two in five states at least.
+/// What sequences are made of, and what their states have in common.
+struct Choice {
+    is_fit: fn(&Insn) -> bool,
+    adapt: fn(&mut State),
+}
+
+impl Default for Choice {
+    fn default() -> Choice {
+        Choice { is_fit: |_| true, adapt: |_| {} }
+    }
+}
+
 fn compare_sequences(seed: u64, count: usize, executors: &mut [&mut dyn Executor]) {
+    compare_chosen(seed, count, executors, Choice::default());
+}
+
+fn compare_chosen(seed: u64, count: usize, executors: &mut [&mut dyn Executor], choice: Choice) {
     println!("seed {seed:x} (set TRANSHIP_SEED to repeat)");
     let mut random = Random::new(seed);
     let mut native = NativeCpu::new();
     let mut cases = cases(&mut random, VARIATIONS);
-    cases.retain(|case| native.has(&case.insn));
+    cases.retain(|case| native.has(&case.insn) && (choice.is_fit)(&case.insn));
     let sequences = sequences(&mut random, &cases, count);
     let codes: Vec<&[u8]> = sequences.iter().map(|sequence| &sequence.code[..]).collect();
     executors.iter_mut().for_each(|executor| executor.prepare(&codes));
@@ -141,6 +185,7 @@ fn compare_sequences(seed: u64, count: usize, executors: &mut [&mut dyn Executor
     for sequence in &sequences {
         for _ in 0..STATES {
             random_state(&mut random, &sequence.insns, &mut before);
+            (choice.adapt)(&mut before);
             if sequence.insns.iter().any(is_difference) {
                 do_not_round_down(&mut before);
             }

@@ -3,7 +3,7 @@
 
 use std::mem::offset_of;
 use tranship_abi::block::{BranchCacheEntry, RuntimeCalls, ThreadBlock, ThreadState};
-use tranship_isa::x86_64::{Cpu, Flag, VEC_BYTES, VEC_REGS};
+use tranship_isa::x86_64::{Cpu, Flag, LazyFlags, VEC_BYTES, VEC_REGS};
 
 const CPU: usize = offset_of!(ThreadBlock, state) + offset_of!(ThreadState, cpu);
 
@@ -56,7 +56,7 @@ impl RuntimeCall {
     }
 }
 
-/// A piece of the register file: a general register, a flag, or 16 bytes of a vector register.
+/// A piece of the register file: a general register, a flag, 16 bytes of a vector register, or a word of [`LazyFlags`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot(u8);
 
@@ -65,6 +65,9 @@ const FLAGS: usize = Flag::ALL.len();
 const VEC_PARTS: usize = VEC_BYTES / 16;
 const FIRST_FLAG: usize = GPRS;
 const FIRST_VEC: usize = GPRS + FLAGS;
+const FIRST_LAZY: usize = FIRST_VEC + VEC_REGS * VEC_PARTS;
+const LAZY_WORDS: usize = size_of::<LazyFlags>() / 8;
+const LAZY_FLAGS: usize = offset_of!(ThreadBlock, lazy_flags);
 
 /// What a slot holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,11 +78,13 @@ pub(crate) enum SlotKind {
     Flag,
     /// 128 bits.
     Vec,
+    /// 64 bits.
+    Lazy,
 }
 
 impl Slot {
     /// How many there are.
-    pub(crate) const COUNT: usize = FIRST_VEC + VEC_REGS * VEC_PARTS;
+    pub(crate) const COUNT: usize = FIRST_LAZY + LAZY_WORDS;
 
     /// General register `number`.
     pub(crate) const fn gpr(number: u8) -> Slot {
@@ -96,6 +101,10 @@ impl Slot {
         Slot((FIRST_VEC as u32 + index * VEC_PARTS as u32 + part) as u8)
     }
 
+    /// [`LazyFlags::rule`], [`LazyFlags::left`] and [`LazyFlags::right`].
+    pub(crate) const LAZY: [Slot; LAZY_WORDS] =
+        [Slot(FIRST_LAZY as u8), Slot(FIRST_LAZY as u8 + 1), Slot(FIRST_LAZY as u8 + 2)];
+
     /// All of them.
     pub(crate) fn all() -> impl Iterator<Item = Slot> {
         (0..Slot::COUNT).map(|n| Slot(n as u8))
@@ -111,7 +120,8 @@ impl Slot {
         match self.0 as usize {
             0..FIRST_FLAG => SlotKind::Gpr,
             FIRST_FLAG..FIRST_VEC => SlotKind::Flag,
-            _ => SlotKind::Vec,
+            FIRST_VEC..FIRST_LAZY => SlotKind::Vec,
+            _ => SlotKind::Lazy,
         }
     }
 
@@ -119,7 +129,7 @@ impl Slot {
     #[cfg(test)]
     const fn bytes(self) -> usize {
         match self.kind() {
-            SlotKind::Gpr => 8,
+            SlotKind::Gpr | SlotKind::Lazy => 8,
             SlotKind::Flag => 1,
             SlotKind::Vec => 16,
         }
@@ -132,6 +142,7 @@ impl Slot {
             SlotKind::Gpr => CPU + offset_of!(Cpu, gpr) + 8 * n,
             SlotKind::Flag => CPU + offset_of!(Cpu, flags) + (n - FIRST_FLAG),
             SlotKind::Vec => CPU + offset_of!(Cpu, vec) + 16 * (n - FIRST_VEC),
+            SlotKind::Lazy => LAZY_FLAGS + 8 * (n - FIRST_LAZY),
         }
     }
 
@@ -143,7 +154,8 @@ impl Slot {
         let gpr = within(CPU + offset_of!(Cpu, gpr), 8, GPRS);
         let flag = within(CPU + offset_of!(Cpu, flags), 1, FLAGS).map(|n| n + FIRST_FLAG);
         let vec = within(CPU + offset_of!(Cpu, vec), 16, VEC_REGS * VEC_PARTS).map(|n| n + FIRST_VEC);
-        gpr.or(flag).or(vec).map(|n| Slot(n as u8))
+        let lazy = within(LAZY_FLAGS, 8, LAZY_WORDS).map(|n| n + FIRST_LAZY);
+        gpr.or(flag).or(vec).or(lazy).map(|n| Slot(n as u8))
     }
 }
 

@@ -14,7 +14,7 @@ pub use interpreter::Interpreter;
 pub use lanes::Vector;
 
 use crate::machine::{AtomicOp, Trap, Width};
-use crate::x86_64::{Cpu, Insn, insn};
+use crate::x86_64::{Cpu, Insn, LazyFlags, insn, lazy_flags};
 
 /// What the interpreter needs of its surroundings: guest memory and a clock.
 ///
@@ -80,6 +80,16 @@ pub enum Step {
     Faulted(Fault),
     /// No block covers the instruction: the instruction itself, nothing has changed.
     Absent,
+}
+
+/// Have the status flags in `cpu` where compiled code left what they follow from.
+pub fn settle<H: Host>(cpu: &mut Cpu, host: &mut H, lazy: &mut LazyFlags) {
+    let LazyFlags { rule, left, right } = core::mem::take(lazy);
+    if rule != LazyFlags::SETTLED {
+        let [rule, left, right] = [rule, left, right].map(|word| Integer::new(Width::W64, word.into()));
+        let next = cpu.rip;
+        lazy_flags::settle(&mut Interpreter::new(cpu, host, next), rule, left, right);
+    }
 }
 
 /// Execute `insn`, which was decoded at `cpu.rip`.

@@ -30,6 +30,9 @@ impl Flag {
     /// All of them, in the order of [`Cpu::flags`].
     pub const ALL: [Flag; 7] = [Flag::Cf, Flag::Pf, Flag::Af, Flag::Zf, Flag::Sf, Flag::Of, Flag::Df];
 
+    /// Those that instructions set by their results.
+    pub const STATUS: [Flag; 6] = [Flag::Cf, Flag::Pf, Flag::Af, Flag::Zf, Flag::Sf, Flag::Of];
+
     /// Bit number in RFLAGS.
     pub const fn bit(self) -> u32 {
         match self {

@@ -2,7 +2,7 @@
 
 use super::Flag;
 use super::operand::X86;
-use crate::machine::{BinOp, CmpOp, UnOp, Width};
+use crate::machine::{BinOp, CmpOp, FlagRule, UnOp, Width};
 use iced_x86::ConditionCode;
 
 /// SF, ZF, PF from a result.
@@ -15,11 +15,15 @@ pub(super) fn set_result_flags<M: X86>(m: &mut M, result: M::Int) {
 }
 
 /// PF: the low byte has an even number of ones.
-fn set_parity<M: X86>(m: &mut M, result: M::Int) {
+pub(super) fn parity<M: X86>(m: &mut M, result: M::Int) -> M::Bool {
     let low = m.trunc(result, Width::W8);
     let ones = m.un(UnOp::CountOnes, low);
     let odd = m.low_bit(ones);
-    let even = m.not(odd);
+    m.not(odd)
+}
+
+fn set_parity<M: X86>(m: &mut M, result: M::Int) {
+    let even = parity(m, result);
     m.put(Flag::Pf, even);
 }
 
@@ -29,6 +33,14 @@ fn set_half_carry<M: X86>(m: &mut M, a: M::Int, b: M::Int, result: M::Int) {
     let carries = m.bin(BinOp::Xor, carries, result);
     let half = m.bit(carries, 4);
     m.put(Flag::Af, half);
+}
+
+/// All flags of `sum = a + b`.
+pub(super) fn set_sum_flags<M: X86>(m: &mut M, a: M::Int, b: M::Int, sum: M::Int) {
+    let carry = m.cmp(CmpOp::Ult, sum, a);
+    m.put(Flag::Cf, carry);
+    set_add_flags(m, a, b, sum);
+    m.flags_follow(FlagRule::Sum, a, b);
 }
 
 /// All flags but CF of `sum = a + b` (+ carry).
@@ -57,12 +69,18 @@ pub(super) fn set_sub_flags<M: X86>(m: &mut M, a: M::Int, b: M::Int, difference:
     m.put(Flag::Of, overflow);
 }
 
-/// All flags of `a - b`.
-pub(super) fn set_compare_flags<M: X86>(m: &mut M, a: M::Int, b: M::Int) {
-    let difference = m.bin(BinOp::Sub, a, b);
+/// All flags of `difference = a - b`.
+pub(super) fn set_difference_flags<M: X86>(m: &mut M, a: M::Int, b: M::Int, difference: M::Int) {
     let borrow = m.cmp(CmpOp::Ult, a, b);
     m.put(Flag::Cf, borrow);
     set_sub_flags(m, a, b, difference);
+    m.flags_follow(FlagRule::Difference, a, b);
+}
+
+/// All flags of `a - b`.
+pub(super) fn set_compare_flags<M: X86>(m: &mut M, a: M::Int, b: M::Int) {
+    let difference = m.bin(BinOp::Sub, a, b);
+    set_difference_flags(m, a, b, difference);
 }
 
 /// All flags but CF of `difference = a - b - borrow`.
@@ -79,6 +97,8 @@ pub(super) fn set_borrow_flags<M: X86>(m: &mut M, a: M::Int, b: M::Int, differen
 pub(super) fn set_logic_flags<M: X86>(m: &mut M, result: M::Int) {
     m.put_known(&[Flag::Cf, Flag::Of, Flag::Af], false);
     set_result_flags(m, result);
+    let others = m.int(Width::W64, 0);
+    m.flags_follow(FlagRule::Result, result, others);
 }
 
 /// The condition of Jcc, SETcc and CMOVcc.
@@ -123,10 +143,15 @@ fn negated<M: X86>(m: &mut M, code: ConditionCode) -> M::Bool {
 pub(super) fn rflags<M: X86>(m: &mut M, other: M::Int) -> M::Int {
     Flag::ALL.into_iter().fold(other, |bits, flag| {
         let value = m.get(flag);
-        let value = m.bool_to_int(value, Width::W64);
-        let placed = m.bin_const(BinOp::Shl, value, flag.bit().into());
-        m.bin(BinOp::Or, bits, placed)
+        with_flag(m, bits, flag, value)
     })
+}
+
+/// `bits` and `value` at the place of `flag` in RFLAGS, 64 bits.
+pub(super) fn with_flag<M: X86>(m: &mut M, bits: M::Int, flag: Flag, value: M::Bool) -> M::Int {
+    let value = m.bool_to_int(value, Width::W64);
+    let placed = m.bin_const(BinOp::Shl, value, flag.bit().into());
+    m.bin(BinOp::Or, bits, placed)
 }
 
 /// Set `flags` from their places in RFLAGS.

@@ -1,7 +1,6 @@
 //! Entering a guest's handler, and returning from it.
 
 use super::{action, fault};
-use crate::exact;
 use crate::linux::Errno;
 use crate::memory::access;
 use crate::thread::Thread;
@@ -47,9 +46,7 @@ pub fn enter_handler(thread: Thread, info: SigInfo) {
     }
     if action.flags & sa::RESETHAND != 0 {
         let reset = SigAction { handler: SIG_DFL, ..action };
-        let demanded = exact::is_demanded();
         action::set(signal, reset);
-        exact::look_again(demanded);
         let _ = action::install(signal, &reset);
     }
 }

@@ -27,9 +27,8 @@ pub(super) fn sigaction(call: &Call) -> Outcome {
         }
         let new = SigAction { mask: new.mask & !UNBLOCKABLE, ..new };
         attempt!(action::install(signal, &new));
-        let demanded = exact::is_demanded();
         action::set(signal, new);
-        exact::look_again(demanded);
+        exact::look_again();
     }
     access::write_optional(old, &current).map(|()| 0).into()
 }

@@ -90,6 +90,7 @@ extern "C" fn interpret_one(thread: *mut ThreadBlock) -> u64 {
     };
     let cpu = &mut block.state.cpu;
     tranship_runtime::host::fp_collect(&mut cpu.mxcsr);
+    interpret::settle(cpu, &mut Memory, &mut block.lazy_flags);
     let start = block.runtime_private[CODE];
     while let Some(rest) = code.get(cpu.rip.wrapping_sub(start) as usize..).filter(|rest| !rest.is_empty()) {
         let insn = decode(rest, cpu.rip).unwrap();

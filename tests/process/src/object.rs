@@ -1,9 +1,11 @@
 //! A translated object, mapped.
 
 use crate::guard::{self, Fault};
+use crate::memory::Memory;
 use crate::{copy, map};
 use std::collections::HashMap;
 use tranship_abi::block::{OBJECT_MAGIC, ObjectEntry, ObjectHeader, ThreadBlock};
+use tranship_isa::interpret::settle;
 
 /// A translated object; never unmapped.
 #[derive(Debug)]
@@ -105,6 +107,9 @@ const NEUTRAL_MXCSR: u32 = 0x1f80;
 
 fn leave(thread: *mut ThreadBlock) {
     // SAFETY: the caller's thread block, which compiled code does not use any more.
-    tranship_runtime::host::fp_collect(unsafe { &mut (*thread).state.cpu.mxcsr });
+    let block = unsafe { &mut *thread };
+    let cpu = &mut block.state.cpu;
+    tranship_runtime::host::fp_collect(&mut cpu.mxcsr);
+    settle(cpu, &mut Memory, &mut block.lazy_flags);
     tranship_runtime::host::fp_apply(NEUTRAL_MXCSR);
 }

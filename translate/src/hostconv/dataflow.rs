@@ -9,6 +9,8 @@ use std::collections::HashMap;
 pub(super) enum Event {
     Read(Slot),
     Write(Slot),
+    /// Nobody needs what is in it.
+    Discard(Slot),
     /// Control crosses a boundary and comes back: memory has to be exact before, and may be different
     /// after.
     Boundary,
@@ -123,6 +125,7 @@ fn dirty_before_events(
             Event::Read(_) => {}
             Event::Write(slot) if considered.contains(slot) => dirty.insert(slot),
             Event::Write(_) => {}
+            Event::Discard(slot) => dirty.remove(slot),
             Event::Boundary | Event::Checkpoint | Event::Leave => {
                 before.insert(n, dirty);
                 dirty = SlotSet::default();
@@ -147,7 +150,7 @@ fn backward(
         match event {
             Event::Read(slot) if considered.contains(slot) => live.insert(slot),
             Event::Read(_) => {}
-            Event::Write(slot) => live.remove(slot),
+            Event::Write(slot) | Event::Discard(slot) => live.remove(slot),
             Event::Boundary => {
                 transfers.push((n, Transfer { store: dirty[&n], load: live }));
                 live = dirty[&n];
@@ -186,6 +189,20 @@ mod tests {
         assert_eq!(transfers.at_entry, set(&[r]));
         assert_eq!(transfers.at[&(2, 0)], Transfer { store: set(&[r]), load: set(&[]) });
         assert_eq!(transfers.at[&(2, 1)], Transfer::default());
+    }
+
+    #[test]
+    fn what_is_discarded_is_neither_stored_nor_loaded_for_another_way() {
+        let r = Slot::gpr(12);
+        let blocks = [
+            BlockEvents { events: vec![Event::Write(r)], successors: vec![1, 2] },
+            BlockEvents { events: vec![Event::Discard(r), Event::Boundary], successors: vec![0] },
+            BlockEvents { events: vec![Event::Leave], successors: vec![] },
+        ];
+        let transfers = solve(&blocks, set(&[r]));
+        assert_eq!(transfers.at_entry, set(&[]));
+        assert_eq!(transfers.at[&(1, 1)], Transfer::default());
+        assert_eq!(transfers.at[&(2, 0)], Transfer { store: set(&[r]), load: set(&[]) });
     }
 
     #[test]

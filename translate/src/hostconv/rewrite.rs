@@ -45,7 +45,7 @@ impl<'c> Signature<'c> {
 /// LLVM's type of a slot's value.
 pub(crate) fn slot_type<'c>(ir: &Ir<'c>, slot: Slot) -> BasicTypeEnum<'c> {
     match slot.kind() {
-        SlotKind::Gpr => ir.context.i64_type().into(),
+        SlotKind::Gpr | SlotKind::Lazy => ir.context.i64_type().into(),
         SlotKind::Flag => ir.context.i8_type().into(),
         SlotKind::Vec => ir.vec_type(Width::W64, 128).into(),
     }
@@ -189,7 +189,9 @@ impl<'a, 'c> Rewriter<'a, 'c> {
         };
         match instruction.get_opcode() {
             InstructionOpcode::Load => slot(0).map(Event::Read),
-            InstructionOpcode::Store => slot(1).map(Event::Write),
+            InstructionOpcode::Store => {
+                slot(1).map(if is_discarded(instruction) { Event::Discard } else { Event::Write })
+            }
             InstructionOpcode::Call => match kind_of_call(instruction) {
                 CallKind::Tail => Some(Event::Leave),
                 CallKind::Region | CallKind::Exact => Some(Event::Boundary),
@@ -325,6 +327,12 @@ impl<'a, 'c> Rewriter<'a, 'c> {
         self.ir.builder.position_before(&after);
         self.load_in(transfer.load.union(self.carried));
     }
+}
+
+/// Whether a store is of no value in particular.
+fn is_discarded(store: InstructionValue<'_>) -> bool {
+    let value = store.get_operand(0).and_then(|o| o.value());
+    value.is_some_and(|value| value.is_int_value() && value.into_int_value().is_undef())
 }
 
 /// The addresses of slots among those computed from the thread block's.

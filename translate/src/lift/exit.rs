@@ -354,6 +354,7 @@ impl<'c> Lifter<'_, 'c> {
         self.flush(FlagSet::ALL);
         let address = self.guest_address(address);
         self.set_rip(address);
+        self.frame_loads = Some(Vec::new());
         let nothing = self.ir.intrinsic("llvm.donothing", &[], &[]);
         nothing
             .add_attribute(AttributeLoc::Function, self.ir.context.create_string_attribute(CHECKPOINT, ""));

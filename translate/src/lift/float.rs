@@ -38,10 +38,10 @@ impl<'c> Lifter<'_, 'c> {
         self.call_runtime_aside(RuntimeCall::FP_APPLY, &[]);
     }
 
-    /// `value`, which is made before what comes later in a quiet stretch, and from what came before, even if LLVM takes
-    /// the operation that makes it for one that does not depend on modes.
+    /// `value`, which is made before what comes later, and from what came before, even if LLVM takes the operation that makes
+    /// it for one that does not depend on modes: where modes change.
     pub(super) fn pinned(&self, value: IntValue<'c>) -> IntValue<'c> {
-        if !self.is_quiet {
+        if !self.changes_modes {
             return value;
         }
         let name = format!("tranship.pin.i{}", value.get_type().get_bit_width());
@@ -50,7 +50,7 @@ impl<'c> Lifter<'_, 'c> {
 
     /// [`Self::pinned`] of a bag.
     pub(super) fn pinned_lanes(&self, value: VectorValue<'c>) -> VectorValue<'c> {
-        if !self.is_quiet {
+        if !self.changes_modes {
             return value;
         }
         let name = format!("tranship.pin.v{}i64", value.get_type().get_size());

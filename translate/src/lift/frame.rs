@@ -28,7 +28,8 @@ impl Frame {
     }
 }
 
-fn instructions<'a>(elf: &'a GuestElf, region: &'a Region) -> impl Iterator<Item = Insn> + 'a {
+/// All instructions of `region`.
+pub(super) fn instructions<'a>(elf: &'a GuestElf, region: &'a Region) -> impl Iterator<Item = Insn> + 'a {
     region.blocks.values().flat_map(move |block| {
         let mut at = block.start;
         std::iter::from_fn(move || {

@@ -4,15 +4,15 @@ use super::Lifter;
 use super::bit::{Bit, FloatTest, Outcomes};
 use super::float;
 use crate::ir::{Ir, Memory, built};
-use crate::layout::{self, RuntimeCall, Slot};
+use crate::layout::{self, RuntimeCall};
 use crate::region::FlagSet;
-use inkwell::AtomicOrdering::{AcquireRelease, SequentiallyConsistent};
+use inkwell::AtomicOrdering::SequentiallyConsistent;
 use inkwell::AtomicRMWBinOp;
 use inkwell::IntPredicate;
-use inkwell::values::{BasicValue, InstructionOpcode, IntValue, PointerValue, VectorValue};
+use inkwell::values::{BasicValue, IntValue, VectorValue};
 use tranship_isa::machine::{
-    AtomicOp, BinOp, CmpOp, FloatCmp, FloatFormat, FloatOp, LaneOp, Machine, NanRule, Negated, Rounding,
-    Target, Trap, UnOp, Width,
+    AtomicOp, BinOp, CmpOp, FlagRule, FloatCmp, FloatFormat, FloatOp, LaneOp, Machine, NanRule, Negated,
+    Rounding, Target, Trap, UnOp, Width,
 };
 use tranship_isa::x86_64::{Reg, VEC_BYTES};
 
@@ -32,51 +32,10 @@ pub(super) fn predicate(op: CmpOp) -> IntPredicate {
     }
 }
 
-/// The operand and the distance where `value` is a sum with a constant.
-fn sum_with_constant(value: IntValue<'_>) -> Option<(IntValue<'_>, u64)> {
-    let sum = value.as_instruction().filter(|i| i.get_opcode() == InstructionOpcode::Add)?;
-    let operand = |n| sum.get_operand(n)?.value().map(|v| v.into_int_value());
-    Some((operand(0)?, operand(1)?.get_zero_extended_constant()?))
-}
-
 impl<'c> Lifter<'_, 'c> {
-    /// The pointer that a guest address is, and whose memory that is. Constant distances become offsets of one base,
-    /// for LLVM's alias analysis to see what overlaps.
-    fn guest_pointer(&self, address: IntValue<'c>) -> (PointerValue<'c>, Memory) {
-        let (mut base, mut distance) = (address, 0u64);
-        while let Some((operand, more)) = sum_with_constant(base) {
-            (base, distance) = (operand, distance.wrapping_add(more));
-        }
-        let pointer = built(self.ir.builder.build_int_to_ptr(base, self.ir.ptr_type(), ""));
-        let is_private = self.is_in_frame(base) && !self.is_exact();
-        let memory = if is_private { Memory::Frame } else { Memory::Guest };
-        match distance {
-            0 => (pointer, memory),
-            _ => (self.ir.byte_offset(pointer, self.ir.i64(distance)), memory),
-        }
-    }
-
     /// The address of what comes after one vector with a mask.
     fn above_masked(&self, address: IntValue<'c>) -> IntValue<'c> {
         built(self.ir.builder.build_int_add(address, self.ir.i64(u64::from(MASKED_BITS / 8)), ""))
-    }
-
-    /// Whether a constant distance from `base` is in the frame, and nobody else looks there.
-    fn is_in_frame(&self, base: IntValue<'c>) -> bool {
-        const RSP: u8 = 4;
-        const RBP: u8 = 5;
-        let from = base.as_instruction().filter(|i| i.get_opcode() == InstructionOpcode::Load);
-        let from = from.and_then(|load| load.get_operand(0)?.value());
-        let is = |register| {
-            let field = self.fields.get(&Slot::gpr(register).offset());
-            from.is_some_and(|from| field.is_some_and(|&field| from == field.as_basic_value_enum()))
-        };
-        (self.uses_stack || !self.frame.is_shared) && (is(RSP) || self.frame.has_pointer && is(RBP))
-    }
-
-    /// LLVM exchanges no accesses across this. For those that cannot be `volatile`.
-    fn stay_in_order(&self) {
-        built(self.ir.builder.build_fence(AcquireRelease, true, ""));
     }
 
     /// A call of the runtime's that neither reads nor writes slots.
@@ -602,21 +561,23 @@ impl<'c> Machine for Lifter<'_, 'c> {
 
     fn load(&mut self, address: IntValue<'c>, width: Width) -> IntValue<'c> {
         let (from, memory) = self.guest_pointer(address);
+        self.note_load(address, width.bytes().into());
         self.ir.load(memory, self.ir.int_type(width), from).into_int_value()
     }
     fn store(&mut self, address: IntValue<'c>, value: IntValue<'c>) {
         let (to, memory) = self.guest_pointer(address);
         self.ir.store(memory, to, value);
-        self.has_effect = true;
+        self.note_store(address, self.width(value).bytes().into());
     }
     fn load_vec(&mut self, address: IntValue<'c>, bits: u32) -> VectorValue<'c> {
         let (from, memory) = self.guest_pointer(address);
+        self.note_load(address, (bits / 8).into());
         self.ir.load(memory, self.ir.vec_type(Width::W64, bits), from).into_vector_value()
     }
     fn store_vec(&mut self, address: IntValue<'c>, value: VectorValue<'c>) {
         let (to, memory) = self.guest_pointer(address);
         self.ir.store(memory, to, value);
-        self.has_effect = true;
+        self.note_store(address, (self.vector_bits(value) / 8).into());
     }
     fn load_masked(&mut self, address: IntValue<'c>, lane: Width, mask: VectorValue<'c>) -> VectorValue<'c> {
         if self.vector_bits(mask) > MASKED_BITS {
@@ -625,6 +586,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
             return self.concatenate(low, high);
         }
         let (from, _) = self.guest_pointer(address);
+        self.note_load(address, (self.vector_bits(mask) / 8).into());
         let mask = self.lane_signs(mask, lane);
         let zero = self.ir.int_type(lane).vec_type(mask.get_type().get_size()).const_zero();
         let types = [zero.get_type().into(), from.get_type().into()];
@@ -711,9 +673,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
 
     fn quietly(&mut self, rounding: Rounding, body: &mut dyn FnMut(&mut Self)) {
         let before = float::begin_quiet(self.ir, rounding);
-        let outer = std::mem::replace(&mut self.is_quiet, true);
         body(self);
-        self.is_quiet = outer;
         float::end_quiet(self.ir, before);
     }
 
@@ -752,6 +712,9 @@ impl<'c> Machine for Lifter<'_, 'c> {
     }
     fn syscall(&mut self) {
         self.emit_stub_call("tranship.syscall", self.next);
+    }
+    fn flags_follow(&mut self, rule: FlagRule, left: IntValue<'c>, right: IntValue<'c>) {
+        self.note_rule(rule, left, right);
     }
     fn interpreted(&mut self) -> bool {
         self.emit_interpreted();

@@ -12,6 +12,7 @@ mod exit;
 mod float;
 mod frame;
 mod machine;
+mod memory;
 mod registers;
 mod vector;
 
@@ -19,16 +20,17 @@ use crate::elf::{GuestElf, Placement};
 use crate::ir::{Ir, Memory, built};
 use crate::layout;
 use crate::region::{Discovery, Exit, Faults, FlagSet, JumpTable, Region};
-use frame::Frame;
+use frame::{Frame, instructions};
 use iced_x86::OpKind;
 use inkwell::GlobalVisibility;
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
 use inkwell::module::Linkage;
-use inkwell::values::{FunctionValue, PointerValue};
+use inkwell::values::{FunctionValue, IntValue, PointerValue};
 use registers::Registers;
 use std::collections::HashMap;
 use tranship_isa::machine::Width;
+use tranship_isa::x86_64::insn::changes_modes;
 use tranship_isa::x86_64::{self, Insn, Mnemonic};
 
 /// Name of the function attribute that lists the guest addresses at which an `.osr` function can be entered:
@@ -96,10 +98,14 @@ struct Lifter<'a, 'c> {
     next: u64,
     /// The current instruction pushes or pops.
     uses_stack: bool,
-    /// It has changed more than registers.
+    /// It has changed more than registers and what it may change again.
     has_effect: bool,
-    /// Exceptions are not noted just now, and rounding may be another one.
-    is_quiet: bool,
+    /// For exact faults: what has been loaded of the function's own frame since the last checkpoint, by base, distance and
+    /// bytes. Stores anywhere else there can be made again with what is in the registers then, and nobody sees it.
+    /// `None`: not known.
+    frame_loads: Option<Vec<(IntValue<'c>, u64, u64)>>,
+    /// Some instruction runs in other floating-point modes than the guest's: no operation may come into another one's.
+    changes_modes: bool,
 }
 
 impl<'a, 'c> Lifter<'a, 'c> {
@@ -135,7 +141,8 @@ impl<'a, 'c> Lifter<'a, 'c> {
             frame: Frame::of(elf, region),
             uses_stack: false,
             has_effect: false,
-            is_quiet: false,
+            frame_loads: None,
+            changes_modes: instructions(elf, region).any(|i| changes_modes(&i)),
             exit: &Exit::Undecodable,
             flags_out: FlagSet::ALL,
             address: region.entry,
@@ -207,7 +214,9 @@ impl<'a, 'c> Lifter<'a, 'c> {
             if self.is_exact() {
                 self.flags_out = FlagSet::ALL;
             }
-            if self.region.loop_headers.contains(&start) {
+            let is_header = self.region.loop_headers.contains(&start);
+            self.frame_loads = (start == self.region.entry && !is_header).then(Vec::new);
+            if is_header {
                 self.emit_safepoint(start);
             }
             self.next = start;

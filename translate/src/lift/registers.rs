@@ -3,12 +3,13 @@
 
 use super::Lifter;
 use super::bit::Bit;
-use crate::ir::Memory;
+use crate::ir::{Memory, built};
 use crate::layout::{Slot, SlotKind, SlotSet};
+use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
-use tranship_isa::machine::Width;
-use tranship_isa::x86_64::Flag;
+use tranship_isa::machine::{FlagRule, Machine, Width};
+use tranship_isa::x86_64::{Flag, LazyFlags, lazy_flags};
 
 /// What is known of a slot's value.
 #[derive(Clone, Copy)]
@@ -23,11 +24,21 @@ pub(super) struct Registers<'c> {
     known: [Option<Known<'c>>; Slot::COUNT],
     dirty: SlotSet,
     written: SlotSet,
+    /// What the status flags follow from, if all that are dirty do.
+    rule: Option<Followed<'c>>,
 }
+
+/// The words of [`LazyFlags`]; the right operand only where it matters.
+type Followed<'c> = (IntValue<'c>, IntValue<'c>, Option<IntValue<'c>>);
 
 impl Default for Registers<'_> {
     fn default() -> Self {
-        Registers { known: [None; Slot::COUNT], dirty: SlotSet::default(), written: SlotSet::default() }
+        Registers {
+            known: [None; Slot::COUNT],
+            dirty: SlotSet::default(),
+            written: SlotSet::default(),
+            rule: None,
+        }
     }
 }
 
@@ -51,6 +62,7 @@ impl<'c> Registers<'c> {
             self.known[slot.index()] = kept;
         }
         self.written = self.written.union(before.written);
+        self.rule = None;
     }
 
     /// Start counting writes anew; for [`Registers::merge`].
@@ -90,7 +102,7 @@ impl<'c> Lifter<'_, 'c> {
 
     fn slot_type(&self, slot: Slot) -> BasicTypeEnum<'c> {
         match slot.kind() {
-            SlotKind::Gpr => self.ir.context.i64_type().into(),
+            SlotKind::Gpr | SlotKind::Lazy => self.ir.context.i64_type().into(),
             SlotKind::Flag => self.ir.context.i8_type().into(),
             SlotKind::Vec => self.ir.vec_type(Width::W64, 128).into(),
         }
@@ -131,22 +143,84 @@ impl<'c> Lifter<'_, 'c> {
         if let Some(Known::Bit(bit)) = self.registers.known[slot.index()] {
             return bit;
         }
-        let byte = self.load_slot(slot).into_int_value();
-        let bit = Bit::Value(crate::ir::built(self.ir.builder.build_int_truncate(
-            byte,
-            self.ir.context.bool_type(),
-            "",
-        )));
+        if self.is_exact() && flag != Flag::Df {
+            self.settle_flags();
+            return self.flag_bit(flag);
+        }
+        let bit = self.load_flag(flag);
         self.registers.known[slot.index()] = Some(Known::Bit(bit));
         bit
     }
 
+    /// A flag as its slot has it.
+    fn load_flag(&mut self, flag: Flag) -> Bit<'c> {
+        let byte = self.load_slot(Slot::flag(flag)).into_int_value();
+        Bit::Value(built(self.ir.builder.build_int_truncate(byte, self.ir.context.bool_type(), "")))
+    }
+
     pub(super) fn set_flag_bit(&mut self, flag: Flag, bit: Bit<'c>) {
+        if flag != Flag::Df {
+            self.registers.rule = None;
+        }
         self.registers.set(Slot::flag(flag), Known::Bit(bit));
+    }
+
+    // ---- status flags where faults are exact: what they follow from is in slots, never they themselves ----
+
+    /// The status flags, just set, follow by `rule` from operands.
+    pub(super) fn note_rule(&mut self, rule: FlagRule, left: IntValue<'c>, right: IntValue<'c>) {
+        if !self.is_exact() {
+            return;
+        }
+        let rule = LazyFlags::rule(rule, self.width(left));
+        let (left, right) = (self.zext(left, Width::W64), self.zext(right, Width::W64));
+        let constant = right.get_zero_extended_constant();
+        self.registers.rule = Some(match constant.and_then(|right| LazyFlags::with_right(rule, right)) {
+            Some(rule) => (self.ir.i64(rule), left, None),
+            None => (self.ir.i64(rule), left, Some(right)),
+        });
+    }
+
+    /// Know all status flags.
+    fn settle_flags(&mut self) {
+        let [rule, left, right] = Slot::LAZY.map(|slot| self.slot_value(slot).into_int_value());
+        let in_bytes = lazy_flags::bits(self, |lifter, flag| lifter.load_flag(flag));
+        let is_settled = self.ir.compare(IntPredicate::EQ, rule, self.ir.i64(LazyFlags::SETTLED));
+        let choose = |a, b| built(self.ir.builder.build_select(is_settled, a, b, "")).into_int_value();
+        let (rule, left) = (choose(self.ir.i64(LazyFlags::BITS), rule), choose(in_bytes, left));
+        let before = self.registers.clone();
+        lazy_flags::settle(self, rule, left, right);
+        let settled = std::mem::replace(&mut self.registers, before);
+        for slot in Flag::STATUS.map(Slot::flag) {
+            let known = &mut self.registers.known[slot.index()];
+            *known = known.or(settled.known[slot.index()]);
+        }
+    }
+
+    /// Have the slots say what the status flags follow from.
+    fn flush_status_flags(&mut self) {
+        let is_dirty = |slot: &Slot| self.registers.dirty.contains(*slot);
+        if !Flag::STATUS.map(Slot::flag).iter().any(is_dirty) {
+            return;
+        }
+        let (rule, left, right) = self.registers.rule.take().unwrap_or_else(|| {
+            let bits = lazy_flags::bits(self, |lifter, flag| lifter.flag_bit(flag));
+            (self.ir.i64(LazyFlags::BITS), bits, None)
+        });
+        let right = right.unwrap_or_else(|| self.ir.context.i64_type().get_undef());
+        for (slot, word) in Slot::LAZY.into_iter().zip([rule, left, right]) {
+            self.registers.set(slot, Known::Value(word.into()));
+        }
+        for slot in Flag::STATUS.map(Slot::flag) {
+            self.registers.dirty.remove(slot);
+        }
     }
 
     /// Store what memory does not have yet, flags in `flags` only; the others' values are given up.
     pub(super) fn flush(&mut self, flags: crate::region::FlagSet) {
+        if self.is_exact() {
+            self.flush_status_flags();
+        }
         for flag in Flag::ALL.into_iter().filter(|&f| !flags.contains(f)) {
             let slot = Slot::flag(flag);
             if self.registers.dirty.contains(slot) {
@@ -160,8 +234,7 @@ impl<'c> Lifter<'_, 'c> {
                 Known::Value(value) => value,
                 Known::Bit(bit) => {
                     let bit = self.materialize(bit);
-                    crate::ir::built(self.ir.builder.build_int_z_extend(bit, self.ir.context.i8_type(), ""))
-                        .into()
+                    built(self.ir.builder.build_int_z_extend(bit, self.ir.context.i8_type(), "")).into()
                 }
             };
             let to = self.field(slot.offset());

@@ -1,7 +1,9 @@
 //! Integer addition, subtraction and comparison. SDM vol. 2A and 2B.
 
 use crate::machine::{BinOp, CmpOp, UnOp};
-use crate::x86_64::flags::{set_add_flags, set_borrow_flags, set_compare_flags, set_sub_flags};
+use crate::x86_64::flags::{
+    set_add_flags, set_borrow_flags, set_compare_flags, set_difference_flags, set_sub_flags, set_sum_flags,
+};
 use crate::x86_64::operand::{X86, memory_address, operand_width, read, update, write};
 use crate::x86_64::{Flag, Insn};
 
@@ -10,9 +12,7 @@ extension! { "arithmetic";
     [Add], exact (m, i) {
         let b = read(m, i, 1);
         let (a, sum) = update(m, i, BinOp::Add, b);
-        let carry = m.cmp(CmpOp::Ult, sum, a);
-        m.put(Flag::Cf, carry);
-        set_add_flags(m, a, b, sum);
+        set_sum_flags(m, a, b, sum);
     }
     "add eax,ebx" = "01d8", "add [rdi],al" = "0007", "add r8w,0x1234" = "664181c03412",
     "add rax,[rsi+rcx*8-8]" = "480344cef8", "add ah,bl" = "00dc", "add qword ptr [rdi],-1" = "488307ff",
@@ -40,9 +40,7 @@ extension! { "arithmetic";
     [Sub], exact (m, i) {
         let b = read(m, i, 1);
         let (a, difference) = update(m, i, BinOp::Sub, b);
-        let borrow = m.cmp(CmpOp::Ult, a, b);
-        m.put(Flag::Cf, borrow);
-        set_sub_flags(m, a, b, difference);
+        set_difference_flags(m, a, b, difference);
     }
     "sub eax,ebx" = "29d8", "sub rsp,0x28" = "4883ec28", "sub [rdi],ax" = "662907", "sub cl,[rsi]" = "2a0e",
     "lock sub qword ptr [rdi],1" = "f048832f01";

@@ -4,6 +4,11 @@ use crate::machine::Rounding;
 use crate::x86_64::Insn;
 use iced_x86::RoundingControl;
 
+/// Whether the instruction runs in other floating-point modes than the guest has set.
+pub fn changes_modes(i: &Insn) -> bool {
+    embedded(i).is_some()
+}
+
 /// The rounding that the encoding brings along, and with it that no exception is noted.
 pub(super) fn embedded(i: &Insn) -> Option<Rounding> {
     match i.rounding_control() {

@@ -1,7 +1,7 @@
 //! Exchange, and compare and exchange. SDM vol. 2.
 
 use crate::machine::{AtomicOp, BinOp, CmpOp, Width};
-use crate::x86_64::flags::{set_add_flags, set_compare_flags};
+use crate::x86_64::flags::{set_compare_flags, set_sum_flags};
 use crate::x86_64::operand::{
     X86, gpr, memory_address, operand_width, read, read_gpr, read_part, update, write, write_gpr, write_part,
 };
@@ -33,11 +33,11 @@ extension! { "exchange";
             let sum = m.bin(BinOp::Add, a, b);
             write(m, i, 1, a);
             write(m, i, 0, sum);
-            set_exchange_add_flags(m, a, b, sum);
+            set_sum_flags(m, a, b, sum);
         } else {
             let (a, sum) = update(m, i, BinOp::Add, b);
             write(m, i, 1, a);
-            set_exchange_add_flags(m, a, b, sum);
+            set_sum_flags(m, a, b, sum);
         }
     }
     "xadd eax,ebx" = "0fc1d8", "lock xadd [rdi],rax" = "f0480fc107", "xadd [rsi],cl" = "0fc00e",
@@ -86,12 +86,6 @@ extension! { "exchange";
     }
     "cmpxchg8b [rdi]" = "0fc70f", "lock cmpxchg8b [rsi]" = "f00fc70e", "cmpxchg16b [rdi]" = "480fc70f",
     "lock cmpxchg16b [rsi]" = "f0480fc70e";
-}
-
-fn set_exchange_add_flags<M: X86>(m: &mut M, a: M::Int, b: M::Int, sum: M::Int) {
-    let carry = m.cmp(CmpOp::Ult, sum, a);
-    m.put(Flag::Cf, carry);
-    set_add_flags(m, a, b, sum);
 }
 
 /// Compare and exchange on the memory operand, which is written either way; yields the old value.

@@ -8,6 +8,7 @@ use iced_x86::Mnemonic;
 mod evex;
 mod undefined;
 
+pub use evex::changes_modes;
 pub use undefined::{from_decoder, undefined_flags};
 
 /// How faithfully a block follows the manual. What no block covers is Absent.

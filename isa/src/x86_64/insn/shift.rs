@@ -2,8 +2,8 @@
 //! leaves every flag. OF is defined for a count of one only; what current CPUs leave there otherwise
 //! varies, here it follows the same formula.
 
-use crate::machine::{BinOp, UnOp, Width};
-use crate::x86_64::flags::set_result_flags;
+use crate::machine::{BinOp, FlagRule, UnOp, Width};
+use crate::x86_64::flags::{set_result_flags, with_flag};
 use crate::x86_64::operand::{X86, operand_width, read, write};
 use crate::x86_64::{Flag, Insn};
 use iced_x86::OpKind;
@@ -203,15 +203,23 @@ impl<M: X86> Count<M> {
 
     /// All flags of a shift, unless the count is zero. AF is undefined.
     fn set_shift_flags(&self, m: &mut M, carry: M::Bool, overflow: M::Bool, result: M::Int) {
+        let Some(nonzero) = self.nonzero else {
+            set_result_flags(m, result);
+            m.put_known(&[Flag::Af], false);
+            m.put(Flag::Cf, carry);
+            m.put(Flag::Of, overflow);
+            let others = m.int(Width::W64, 0);
+            let others = with_flag(m, others, Flag::Cf, carry);
+            let others = with_flag(m, others, Flag::Of, overflow);
+            return m.flags_follow(FlagRule::Result, result, others);
+        };
         let kept = [Flag::Sf, Flag::Zf, Flag::Pf, Flag::Af].map(|flag| (flag, m.get(flag)));
         set_result_flags(m, result);
         m.put_known(&[Flag::Af], false);
-        if let Some(nonzero) = self.nonzero {
-            for (flag, old) in kept {
-                let new = m.get(flag);
-                let value = m.select_bool(nonzero, new, old);
-                m.put(flag, value);
-            }
+        for (flag, old) in kept {
+            let new = m.get(flag);
+            let value = m.select_bool(nonzero, new, old);
+            m.put(flag, value);
         }
         self.set_carry_and_overflow(m, carry, overflow);
     }

@@ -1,0 +1,116 @@
+//! The status flags as what they follow from. Where somebody might look at them behind any instruction, but hardly ever
+//! does, keeping the operands costs less than computing six flags.
+
+use super::flags::{parity, with_flag};
+use super::operand::X86;
+use super::{Flag, Reg};
+use crate::machine::{BinOp, CmpOp, FlagRule, Machine, Width};
+
+/// CF, PF, AF, ZF, SF and OF, not computed yet.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LazyFlags {
+    /// [`LazyFlags::SETTLED`], [`LazyFlags::BITS`] or [`LazyFlags::rule`].
+    pub rule: u64,
+    /// The left operand, zero-extended.
+    pub left: u64,
+    /// The right operand, zero-extended, unless it is in `rule`: [`LazyFlags::with_right`].
+    pub right: u64,
+}
+
+/// In the rule, from the lowest bit: its number, how far operands are from the top of 64 bits, whether the right operand
+/// comes next, and that.
+const NUMBER_BITS: u64 = 3;
+const SHIFT_BITS: u64 = 6;
+const HAS_RIGHT: u64 = NUMBER_BITS + SHIFT_BITS;
+const RIGHT: u64 = HAS_RIGHT + 1;
+/// A rule is a constant of 31 bits: code for any host has such at hand.
+const MOST_RIGHT: u64 = u32::MAX as u64 >> (RIGHT + 1);
+
+impl LazyFlags {
+    /// Nothing is left to do: [`super::Cpu::flags`] has them.
+    pub const SETTLED: u64 = 0;
+    /// `left` has them, each at its place in RFLAGS.
+    pub const BITS: u64 = 1;
+
+    /// They follow by `rule` from operands of `width`.
+    pub const fn rule(rule: FlagRule, width: Width) -> u64 {
+        let number = match rule {
+            FlagRule::Sum => 2,
+            FlagRule::Difference => 3,
+            FlagRule::Result => 4,
+        };
+        number | (64 - width.bits() as u64) << NUMBER_BITS
+    }
+
+    /// `rule` for this right operand, if there is room for it.
+    pub const fn with_right(rule: u64, right: u64) -> Option<u64> {
+        if right <= MOST_RIGHT { Some(rule | 1 << HAS_RIGHT | right << RIGHT) } else { None }
+    }
+
+    const fn number(rule: FlagRule) -> u64 {
+        LazyFlags::rule(rule, Width::W64)
+    }
+}
+
+/// The status flags, each at its place in RFLAGS, 64 bits.
+pub fn bits<M: Machine<Reg = Reg>>(m: &mut M, mut value: impl FnMut(&mut M, Flag) -> M::Bool) -> M::Int {
+    let none = m.int(Width::W64, 0);
+    Flag::STATUS.into_iter().fold(none, |bits, flag| {
+        let value = value(m, flag);
+        with_flag(m, bits, flag, value)
+    })
+}
+
+/// Set the status flags from the fields of [`LazyFlags`], 64 bits each, which are not settled.
+pub fn settle<M: Machine<Reg = Reg>>(m: &mut M, rule: M::Int, left: M::Int, right: M::Int) {
+    let shift = m.bin_const(BinOp::LShr, rule, NUMBER_BITS);
+    let shift = m.bin_const(BinOp::And, shift, (1 << SHIFT_BITS) - 1);
+    let has_right = m.bit(rule, HAS_RIGHT as u32);
+    let right_there = m.bin_const(BinOp::LShr, rule, RIGHT);
+    let right = m.select(has_right, right_there, right);
+    let number = m.bin_const(BinOp::And, rule, (1 << NUMBER_BITS) - 1);
+    let mut is = |k| {
+        let k = m.like(number, k);
+        m.cmp(CmpOp::Eq, number, k)
+    };
+    let is_bits = is(LazyFlags::BITS);
+    let is_sum = is(LazyFlags::number(FlagRule::Sum));
+    let is_difference = is(LazyFlags::number(FlagRule::Difference));
+
+    // At the top of 64 bits, operands of any width carry and overflow alike.
+    let (a, b) = (m.bin(BinOp::Shl, left, shift), m.bin(BinOp::Shl, right, shift));
+    let (sum, difference) = (m.bin(BinOp::Add, a, b), m.bin(BinOp::Sub, a, b));
+    let result = m.select(is_difference, difference, a);
+    let result = m.select(is_sum, sum, result);
+    let negative = m.is_negative(result);
+    let low = m.bin(BinOp::LShr, result, shift);
+
+    // What does not follow is said.
+    let said = m.select(is_bits, left, right);
+    let choose = |m: &mut M, flag: Flag, if_sum, if_difference| {
+        let said = m.bit(said, flag.bit());
+        let value = m.select_bool(is_difference, if_difference, said);
+        let value = m.select_bool(is_sum, if_sum, value);
+        m.put(flag, value);
+    };
+    let (carry, borrow) = (m.cmp(CmpOp::Ult, sum, a), m.cmp(CmpOp::Ult, a, b));
+    choose(m, Flag::Cf, carry, borrow);
+    let carries = m.bin(BinOp::Xor, left, right);
+    let carries = m.bin(BinOp::Xor, carries, low);
+    let half = m.bit(carries, 4);
+    choose(m, Flag::Af, half, half);
+    let (from_a, from_b) = (m.bin(BinOp::Xor, a, result), m.bin(BinOp::Xor, b, result));
+    let overflow = m.bin(BinOp::And, from_a, from_b);
+    let overflow = m.is_negative(overflow);
+    let less = m.cmp(CmpOp::Slt, a, b);
+    let underflow = m.xor(less, negative);
+    choose(m, Flag::Of, overflow, underflow);
+
+    let (even, zero) = (parity(m, low), m.is_zero(result));
+    for (flag, value) in [(Flag::Pf, even), (Flag::Zf, zero), (Flag::Sf, negative)] {
+        let said = m.bit(said, flag.bit());
+        let value = m.select_bool(is_bits, said, value);
+        m.put(flag, value);
+    }
+}
