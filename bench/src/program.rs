@@ -33,6 +33,8 @@ enum Operand {
     None,
     /// One in `programs/`.
     Script(&'static str),
+    /// pyperformance's benchmark of that name, and how often it runs.
+    Pyperformance(&'static str, &'static str),
     /// The executable of that name that was built here, so many times.
     Executable(&'static str, usize),
 }
@@ -74,6 +76,11 @@ const fn in_root(
     plain(name, about, Origin::InRoot { path, arguments })
 }
 
+/// It prints times, too.
+const fn python(name: &'static str, about: &'static str, operand: Operand) -> Program {
+    Program { operand, result: "done:", ..installed(name, about, "/usr/bin/python3", &["-S"]) }
+}
+
 /// Arguments with which `openssl` derives a key, which is what takes the time, and encrypts a file.
 const ENCRYPT: &[&str] =
     &["enc", "-aes-256-ctr", "-pbkdf2", "-iter", "5000000", "-nosalt", "-pass", "pass:bench", "-in"];
@@ -107,12 +114,11 @@ pub(crate) const PROGRAMS: &[Program] = &[
     c("zlib", "zlib deflate and inflate", &["z"]),
     Program { operand: Operand::Script("work.lua"), ..c("lua", "Lua 5.4 interpreter", &["lua5.4", "m"]) },
     c("sqlite", "SQLite in memory", &["sqlite3", "m"]),
+    python("py-nbody", "CPython 3.11, dynamic: pyperformance's nbody", Operand::Pyperformance("nbody", "40")),
+    python("py-richards", "the same: richards", Operand::Pyperformance("richards", "70")),
+    python("py-json", "the same: json_loads", Operand::Pyperformance("json_loads", "7000")),
     Program {
-        operand: Operand::Script("work.py"),
-        ..installed("python3", "CPython 3.11, dynamic: objects, floats, JSON", "/usr/bin/python3", &["-S"])
-    },
-    Program {
-        operand: Operand::Script("work.py"),
+        operand: Operand::Script("work.lua"),
         ..installed("openssl", "OpenSSL 3, dynamic: PBKDF2 and AES", "/usr/bin/openssl", ENCRYPT)
     },
     Program {
@@ -170,17 +176,21 @@ impl Program {
             Origin::Source { libraries } => (self.compile(&sources, libraries)?, &[][..], None),
             Origin::Installed { path, arguments } => (path.into(), *arguments, None),
             Origin::InRoot { path, arguments } => {
-                prepare_suites()?;
+                prepare_suite("speedtest1")?;
                 (suites_root().join(path), *arguments, Some(suites_libraries()))
             }
         };
-        let operands = match self.operand {
+        let operands: Vec<OsString> = match self.operand {
             Operand::None => vec![],
-            Operand::Script(name) => vec![sources.join(name)],
-            Operand::Executable(name, times) => vec![executable(name)?; times],
+            Operand::Script(name) => vec![sources.join(name).into()],
+            Operand::Pyperformance(name, loops) => {
+                prepare_suite("pyperformance")?;
+                let folder = suites_root().join("suites/pyperformance");
+                vec![sources.join("pyperformance.py").into(), folder.into(), name.into(), loops.into()]
+            }
+            Operand::Executable(name, times) => vec![executable(name)?.into(); times],
         };
-        let arguments =
-            own.iter().map(OsString::from).chain(operands.into_iter().map(OsString::from)).collect();
+        let arguments = own.iter().map(OsString::from).chain(operands).collect();
         let is_dynamic = !matches!(self.origin, Origin::Source { .. });
         Ok(Built { path, is_dynamic, arguments, libraries, client: self.client, result: self.result })
     }
@@ -215,10 +225,10 @@ pub(crate) fn suites_libraries() -> PathBuf {
     suites_root().join("usr/lib/x86_64-linux-gnu")
 }
 
-/// Have that root, with redis and SQLite's speed test in it.
-fn prepare_suites() -> Result<(), Error> {
+/// Have that root, with redis and this suite in it.
+fn prepare_suite(name: &str) -> Result<(), Error> {
     let mut prepare = Command::new(top().join("suites/prepare"));
-    prepare.arg(top().join("target/suites")).arg("speedtest1");
+    prepare.arg(top().join("target/suites")).arg(name);
     measure::tool(prepare).map(|_| ())
 }
 
