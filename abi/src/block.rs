@@ -19,7 +19,8 @@
 //! Durable fields (`state`) are exact at every safepoint and are all that a checkpoint needs; everything
 //! else is rebuilt by the runtime after a restore.
 
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use tranship_isa::x86_64::{Cpu, LazyFlags};
 
 /// First bytes of a state area.
@@ -237,12 +238,15 @@ pub struct RuntimeCalls {
 pub struct ThreadBlock {
     /// All that a checkpoint needs of it.
     pub state: ThreadState,
-    /// Non-zero: leave compiled code at the next safepoint.
-    pub pending: AtomicU32,
     /// See [`phase`].
     pub phase: AtomicU32,
-    /// Lowest host stack address that compiled code may reach; below it, it unwinds.
-    pub host_stack_limit: u64,
+    /// Zero.
+    pub reserved: u32,
+    /// Lowest host stack address that compiled code may reach, little-endian; below it, it unwinds. With `pending` as its
+    /// highest byte it is a 64-bit word: one comparison with the stack pointer sees both.
+    pub host_stack_limit: [u8; 7],
+    /// Non-zero: leave compiled code at the next safepoint.
+    pub pending: AtomicU8,
     /// Highest address of the host stack.
     pub host_stack_top: u64,
     /// The process it belongs to.
@@ -255,6 +259,25 @@ pub struct ThreadBlock {
     pub branch_cache: [BranchCacheEntry; BRANCH_CACHE_ENTRIES],
     /// The runtime's own; compiled code does not look.
     pub runtime_private: [u64; 64],
+}
+
+const _: () = {
+    let limit = offset_of!(ThreadBlock, host_stack_limit);
+    assert!(limit.is_multiple_of(8) && offset_of!(ThreadBlock, pending) == limit + 7);
+};
+
+impl ThreadBlock {
+    /// Lowest host stack address that compiled code may reach.
+    pub fn host_stack_limit(&self) -> u64 {
+        let [a, b, c, d, e, f, g] = self.host_stack_limit;
+        u64::from_le_bytes([a, b, c, d, e, f, g, 0])
+    }
+
+    /// Have it be `address`, below 2^56.
+    pub fn set_host_stack_limit(&mut self, address: u64) {
+        let [low @ .., _] = address.to_le_bytes();
+        self.host_stack_limit = low;
+    }
 }
 
 /// How code comes while a process runs: the runtime says here which guest addresses it interprets often, and whoever

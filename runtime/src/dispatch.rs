@@ -81,7 +81,7 @@ extern "C" fn call_syscall(block: *mut ThreadBlock) -> u64 {
 }
 
 extern "C" fn call_safepoint(block: *mut ThreadBlock) -> u64 {
-    with_exact(block, |thread| if signal::safepoint(thread) { UNWIND } else { GO_ON })
+    with_exact(block, |thread| if signal::safepoint(thread) || thread.is_deep() { UNWIND } else { GO_ON })
 }
 
 extern "C" fn call_interpret_call(block: *mut ThreadBlock) -> u64 {

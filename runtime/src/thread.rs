@@ -4,7 +4,7 @@ use crate::dispatch;
 use crate::hole;
 use crate::host::{self, PageFault};
 use crate::linux;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use tranship_abi::block::{
     BRANCH_CACHE_ENTRIES, BranchCacheEntry, MAX_THREADS, Range, SCRATCH_BYTES, SCRATCH_OFFSET, ThreadBlock,
     ThreadState, phase,
@@ -94,7 +94,7 @@ impl Thread {
     }
 
     /// What makes compiled code and system calls stop.
-    pub fn pending(self) -> &'static AtomicU32 {
+    pub fn pending(self) -> &'static AtomicU8 {
         // SAFETY: as for `block`.
         unsafe { &(*self.0).pending }
     }
@@ -139,7 +139,7 @@ impl Thread {
     pub fn prepare(self) {
         let block = self.block();
         let (low, top) = hole::host_stack(self.slot());
-        block.host_stack_limit = low + RESERVED_STACK;
+        block.set_host_stack_limit(low + RESERVED_STACK);
         block.host_stack_top = top;
         block.process = hole::base();
         block.calls = dispatch::calls();
@@ -151,7 +151,7 @@ impl Thread {
 
     /// Is the host stack nearly used up?
     pub fn is_deep(self) -> bool {
-        host::stack_pointer() < self.block().host_stack_limit
+        host::stack_pointer() < self.block().host_stack_limit()
     }
 
     /// This thread's scratch memory, zero at first; `None` if the kernel has no memory.

@@ -127,10 +127,10 @@ impl Process {
     }
 
     /// Set (1) or clear (0) the request to park.
-    fn ask(&self, request: u32) -> Result<()> {
-        self.0.set_word(self.0.base() + offset_of!(ProcessBlock, quiesce) as u64, request)?;
+    fn ask(&self, request: u8) -> Result<()> {
+        self.0.set_word(self.0.base() + offset_of!(ProcessBlock, quiesce) as u64, request.into())?;
         for slot in self.slots()? {
-            self.0.set_word(slot.address + offset_of!(ThreadBlock, pending) as u64, request)?;
+            self.0.write(slot.address + offset_of!(ThreadBlock, pending) as u64, &[request])?;
         }
         Ok(())
     }

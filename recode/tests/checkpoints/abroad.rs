@@ -80,7 +80,8 @@ impl Translated {
             let phase = self.u32(block + offset_of!(ThreadBlock, phase) as u64);
             if phase == phase::RUNNING {
                 parked = false;
-                self.set_u32(block + offset_of!(ThreadBlock, pending) as u64, 1);
+                let pending = block + offset_of!(ThreadBlock, pending) as u64;
+                self.memory.write_all_at(&[1], pending).unwrap();
                 let tid =
                     self.u32(block + (offset_of!(ThreadBlock, state) + offset_of!(ThreadState, tid)) as u64);
                 // SAFETY: tgkill(2) takes three integers.

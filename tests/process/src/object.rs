@@ -96,7 +96,7 @@ impl Object {
     fn prepare(&self, thread: *mut ThreadBlock) -> u64 {
         // SAFETY: the caller's thread block, which compiled code does not use yet.
         let block = unsafe { &mut *thread };
-        block.host_stack_limit = tranship_runtime::host::stack_pointer() - HOST_STACK;
+        block.set_host_stack_limit(tranship_runtime::host::stack_pointer() - HOST_STACK);
         tranship_runtime::host::fp_apply(block.state.cpu.mxcsr);
         self.at(self.header().enter)
     }

@@ -138,18 +138,17 @@ impl<'c> Lifter<'_, 'c> {
     /// Look whether somebody wants the thread to stop at `address`.
     pub(super) fn emit_safepoint(&mut self, address: u64) {
         let pending = self.field(layout::PENDING);
-        let kind = self.ir.context.i32_type();
+        let kind = self.ir.context.i8_type();
         let pending = self.ir.load(Memory::State, kind, pending);
         if let Some(load) = inkwell::values::BasicValue::as_instruction_value(&pending) {
             load.set_volatile(true).expect("loads can be volatile");
-            load.set_alignment(4).expect("loads have an alignment");
         }
         let asked = self.ir.compare(IntPredicate::NE, pending.into_int_value(), kind.const_zero());
         self.leave_if(asked, "tranship.safepoint", address);
     }
 
-    /// Unwind if the host stack is used up.
-    pub(super) fn emit_stack_check(&mut self, address: u64) {
+    /// The same, and whether the host stack is used up: a request makes its limit higher than any address.
+    pub(super) fn emit_entry_check(&mut self, address: u64) {
         let here = Ir::result(self.ir.intrinsic("llvm.stacksave", &[self.ir.ptr_type().into()], &[]));
         let here = built(self.ir.builder.build_ptr_to_int(
             here.into_pointer_value(),
@@ -157,8 +156,8 @@ impl<'c> Lifter<'_, 'c> {
             "",
         ));
         let limit = self.load_field(layout::HOST_STACK_LIMIT, Width::W64);
-        let used_up = self.ir.compare(IntPredicate::ULT, here, limit);
-        self.leave_if(used_up, "tranship.unwind", address);
+        let has_to_leave = self.ir.compare(IntPredicate::ULT, here, limit);
+        self.leave_if(has_to_leave, "tranship.safepoint", address);
     }
 
     // ---- what instructions ask for ----

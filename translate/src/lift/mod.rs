@@ -167,8 +167,7 @@ impl<'a, 'c> Lifter<'a, 'c> {
         // Nothing that the blocks knew holds here.
         self.registers = Registers::default();
         if self.may_run_forever() {
-            self.emit_stack_check(self.region.entry);
-            self.emit_safepoint(self.region.entry);
+            self.emit_entry_check(self.region.entry);
         }
         let first = self.blocks[&self.region.entry];
         self.ir.branch(first);

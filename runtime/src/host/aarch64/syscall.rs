@@ -1,7 +1,7 @@
 //! System calls: the plain instruction, the one that a signal can still stop, and clone.
 
 use core::arch::{asm, global_asm, naked_asm};
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU8, AtomicU32};
 
 /// Make a system call.
 ///
@@ -25,7 +25,7 @@ unsafe extern "C" {
     /// Make a system call unless `pending` is set: then, or if a signal interrupts it in a way that lets
     /// it be made again, [`super::super::NOT_MADE`].
     #[link_name = "tranship_syscall_unless"]
-    pub fn syscall_unless(number: u64, args: *const [u64; 6], pending: *const AtomicU32) -> i64;
+    pub fn syscall_unless(number: u64, args: *const [u64; 6], pending: *const AtomicU8) -> i64;
     static tranship_syscall_begin: u8;
     static tranship_syscall_end: u8;
     static tranship_syscall_not_made: u8;
@@ -43,7 +43,7 @@ global_asm!(
     "ldp x2, x3, [x10, #16]",
     "ldp x4, x5, [x10, #32]",
     "tranship_syscall_begin:",
-    "ldr w10, [x9]",
+    "ldrb w10, [x9]",
     "cbnz w10, tranship_syscall_not_made",
     "svc #0",
     "tranship_syscall_end:",

@@ -1,7 +1,7 @@
 //! System calls: the plain instruction, the one that a signal can still stop, and clone.
 
 use core::arch::{asm, global_asm, naked_asm};
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU8, AtomicU32};
 
 /// Make a system call.
 ///
@@ -25,7 +25,7 @@ unsafe extern "C" {
     /// Make a system call unless `pending` is set: then, or if a signal interrupts it in a way that lets
     /// it be made again, [`super::super::NOT_MADE`].
     #[link_name = "tranship_syscall_unless"]
-    pub fn syscall_unless(number: u64, args: *const [u64; 6], pending: *const AtomicU32) -> i64;
+    pub fn syscall_unless(number: u64, args: *const [u64; 6], pending: *const AtomicU8) -> i64;
     static tranship_syscall_begin: u8;
     static tranship_syscall_end: u8;
     static tranship_syscall_not_made: u8;
@@ -46,7 +46,7 @@ global_asm!(
     "mov r8, [rcx + 32]",
     "mov r9, [rcx + 40]",
     "tranship_syscall_begin:",
-    "cmp dword ptr [r11], 0",
+    "cmp byte ptr [r11], 0",
     "jne tranship_syscall_not_made",
     "syscall",
     "tranship_syscall_end:",
