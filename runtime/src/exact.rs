@@ -71,9 +71,7 @@ pub fn turn_on() {
     supply::turn_exact();
     interpret::entries_changed();
     interpret::cool();
-    for thread in thread::used() {
-        thread.pending().store(1, Ordering::Release);
-    }
+    thread::used().for_each(Thread::leave_compiled_code);
 }
 
 /// Have `thread`, which has faulted in compiled code, go on at its latest checkpoint when the signal's handler returns.

@@ -290,8 +290,11 @@ fn find(guest: u64) -> Option<Entry> {
 }
 
 /// Code for an indirect branch to `guest`: its entry, or a region that has it interpreted. It is put into
-/// the thread's branch cache.
+/// the thread's branch cache. 0: there is none, or the thread has to leave the code that it comes from.
 pub fn branch_target(thread: Thread, guest: u64) -> u64 {
+    if exact::must_leave(thread) {
+        return 0;
+    }
     let some_object = || objects().first().map(|&object| header_of(object)).or_else(supply::any);
     let host = match (entry_at(thread, guest), some_object()) {
         (Some(entry), _) => entry.code,

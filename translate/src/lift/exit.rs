@@ -235,8 +235,14 @@ impl<'c> Lifter<'_, 'c> {
         self.ir.builder.position_at_end(near);
         let number = self.label_number(&labels, distance, span);
         let kind = number.get_type();
-        let cases = (1u64..).zip(&labels).map(|(n, label)| (kind.const_int(n, false), self.blocks[label]));
-        built(self.ir.builder.build_switch(number, elsewhere, &cases.collect::<Vec<_>>()));
+        let targets = [elsewhere].into_iter().chain(labels.iter().map(|label| self.blocks[label]));
+        let cases: Vec<_> =
+            (0u64..).zip(targets).map(|(n, block)| (kind.const_int(n, false), block)).collect();
+        // There is no other number, so the host need not look whether there is.
+        let none = self.new_block();
+        built(self.ir.builder.build_switch(number, none, &cases));
+        self.ir.builder.position_at_end(none);
+        built(self.ir.builder.build_unreachable());
         self.ir.builder.position_at_end(elsewhere);
         self.jump_elsewhere(target);
     }
