@@ -76,8 +76,14 @@ const fn in_root(
     plain(name, about, Origin::InRoot { path, arguments })
 }
 
-/// It prints times, too.
-const fn python(name: &'static str, about: &'static str, operand: Operand) -> Program {
+/// One of pyperformance's, so many times. It prints times, too.
+const fn python(
+    name: &'static str,
+    about: &'static str,
+    benchmark: &'static str,
+    loops: &'static str,
+) -> Program {
+    let operand = Operand::Pyperformance(benchmark, loops);
     Program { operand, result: "done:", ..installed(name, about, "/usr/bin/python3", &["-S"]) }
 }
 
@@ -114,9 +120,9 @@ pub(crate) const PROGRAMS: &[Program] = &[
     c("zlib", "zlib deflate and inflate", &["z"]),
     Program { operand: Operand::Script("work.lua"), ..c("lua", "Lua 5.4 interpreter", &["lua5.4", "m"]) },
     c("sqlite", "SQLite in memory", &["sqlite3", "m"]),
-    python("py-nbody", "CPython 3.11, dynamic: pyperformance's nbody", Operand::Pyperformance("nbody", "40")),
-    python("py-richards", "the same: richards", Operand::Pyperformance("richards", "70")),
-    python("py-json", "the same: json_loads", Operand::Pyperformance("json_loads", "7000")),
+    python("py-nbody", "CPython 3.11, dynamic: pyperformance's nbody", "nbody", "40"),
+    python("py-richards", "the same: richards", "richards", "70"),
+    python("py-json", "the same: json_loads", "json_loads", "7000"),
     Program {
         operand: Operand::Script("work.lua"),
         ..installed("openssl", "OpenSSL 3, dynamic: PBKDF2 and AES", "/usr/bin/openssl", ENCRYPT)

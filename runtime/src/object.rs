@@ -156,28 +156,26 @@ pub fn bind(header: &'static ObjectHeader, bias: u64) -> Result<(), ObjectError>
     let state = &mut hole::process().state;
     let slot = state.objects.get_mut(state.object_count as usize).ok_or(ObjectError::NoRoom)?;
     *slot = ObjectRef { header: core::ptr::from_ref(header) as u64, guest_bias: bias };
-    set_bias(*slot);
+    let object = *slot;
     state.object_count += 1;
-    if header.faults == FAULTS_EXACT {
-        exact::turn_on();
-    }
+    take_up(object);
     Ok(())
 }
 
-fn set_bias(object: ObjectRef) {
-    let slot = place(header_of(object), header_of(object).bias_slot) as *mut u64;
+/// Tell an object its bias; for one that can say the exact state at faults, the process is to have no others.
+fn take_up(object: ObjectRef) {
+    let header = header_of(object);
+    let slot = place(header, header.bias_slot) as *mut u64;
     // SAFETY: the object's own writable word.
     unsafe { *slot = object.guest_bias };
+    if header.faults == FAULTS_EXACT {
+        exact::turn_on();
+    }
 }
 
 /// After a restore: objects are mapped, but fresh.
-pub fn set_all_biases() {
-    for &object in objects() {
-        set_bias(object);
-        if header_of(object).faults == FAULTS_EXACT {
-            exact::turn_on();
-        }
-    }
+pub fn take_up_all() {
+    objects().iter().copied().for_each(take_up);
 }
 
 fn objects() -> &'static [ObjectRef] {

@@ -63,7 +63,7 @@ fn start_process() {
         report::fatal(format_args!("state area is for host machine {}", header.host));
     }
     process.blob = host::image_base();
-    object::set_all_biases();
+    object::take_up_all();
     signal::install_all();
     supply::start();
     vdso::start();

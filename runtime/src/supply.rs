@@ -85,7 +85,7 @@ pub fn turn_exact() {
     let objects = tables.objects();
     objects.iter().filter(|object| object.is_live()).for_each(|object| object.end_life(tables));
     say();
-    for object in objects.iter().filter(|object| object.is_exact()) {
+    for object in objects {
         object.make_live(&held, tables);
     }
 }
@@ -235,13 +235,9 @@ impl Object {
         self.is_live.load(Ordering::Acquire) != 0
     }
 
-    fn is_exact(&self) -> bool {
-        self.header().faults == FAULTS_EXACT
-    }
-
     /// Have its entries found, if it is of use and all that it was made from is there, unchanged.
     fn make_live(&self, _: &Locked, tables: &Tables) -> bool {
-        if self.is_exact() != exact::is_on() || !self.sources().all(|source| is_unchanged(&source)) {
+        if !exact::admits(self.header().faults) || !self.sources().all(|source| is_unchanged(&source)) {
             return false;
         }
         self.is_live.store(1, Ordering::Release);

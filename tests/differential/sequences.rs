@@ -112,8 +112,7 @@ fn compare_faults(seed: u64, count: usize, executor: &mut dyn Executor, is_fit: 
 /// (docs/instructions.md).
 fn is_masked(i: &Insn) -> bool {
     use Mnemonic::{Maskmovdqu, Maskmovq, Vmaskmovdqu, Vmaskmovpd, Vmaskmovps, Vpmaskmovd, Vpmaskmovq};
-    let in_memory = (0..i.op_count()).any(|op| i.op_kind(op) == OpKind::Memory);
-    i.has_op_mask() && in_memory
+    has_masked_memory(i)
         || matches!(
             i.mnemonic(),
             Maskmovdqu | Maskmovq | Vmaskmovdqu | Vmaskmovpd | Vmaskmovps | Vpmaskmovd | Vpmaskmovq
@@ -154,7 +153,6 @@ fn compare_fault(
     });
 }
 
-/// `count` sequences, of which the CPU must complete some two in five states at least.
 /// What sequences are made of, and what their states have in common.
 struct Choice {
     is_fit: fn(&Insn) -> bool,
@@ -171,6 +169,7 @@ fn compare_sequences(seed: u64, count: usize, executors: &mut [&mut dyn Executor
     compare_chosen(seed, count, executors, Choice::default());
 }
 
+/// `count` sequences, of which the CPU must complete some two in five states at least.
 fn compare_chosen(seed: u64, count: usize, executors: &mut [&mut dyn Executor], choice: Choice) {
     println!("seed {seed:x} (set TRANSHIP_SEED to repeat)");
     let mut random = Random::new(seed);

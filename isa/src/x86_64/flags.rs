@@ -141,17 +141,22 @@ fn negated<M: X86>(m: &mut M, code: ConditionCode) -> M::Bool {
 
 /// The flags that live one by one, each at its place in RFLAGS, as a 64-bit integer; `other` has the rest.
 pub(super) fn rflags<M: X86>(m: &mut M, other: M::Int) -> M::Int {
-    Flag::ALL.into_iter().fold(other, |bits, flag| {
-        let value = m.get(flag);
-        with_flag(m, bits, flag, value)
-    })
+    placed(m, other, &Flag::ALL, M::get)
 }
 
-/// `bits` and `value` at the place of `flag` in RFLAGS, 64 bits.
-pub(super) fn with_flag<M: X86>(m: &mut M, bits: M::Int, flag: Flag, value: M::Bool) -> M::Int {
-    let value = m.bool_to_int(value, Width::W64);
-    let placed = m.bin_const(BinOp::Shl, value, flag.bit().into());
-    m.bin(BinOp::Or, bits, placed)
+/// `bits`, 64 of them, and the values of `flags`, each at its place in RFLAGS.
+pub(super) fn placed<M: X86>(
+    m: &mut M,
+    bits: M::Int,
+    flags: &[Flag],
+    mut value: impl FnMut(&mut M, Flag) -> M::Bool,
+) -> M::Int {
+    flags.iter().fold(bits, |bits, &flag| {
+        let value = value(m, flag);
+        let value = m.bool_to_int(value, Width::W64);
+        let placed = m.bin_const(BinOp::Shl, value, flag.bit().into());
+        m.bin(BinOp::Or, bits, placed)
+    })
 }
 
 /// Set `flags` from their places in RFLAGS.

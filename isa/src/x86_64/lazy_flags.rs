@@ -1,7 +1,7 @@
 //! The status flags as what they follow from. Where somebody might look at them behind any instruction, but hardly ever
 //! does, keeping the operands costs less than computing six flags.
 
-use super::flags::{parity, with_flag};
+use super::flags::{parity, placed};
 use super::operand::X86;
 use super::{Flag, Reg};
 use crate::machine::{BinOp, CmpOp, FlagRule, Machine, Width};
@@ -54,12 +54,9 @@ impl LazyFlags {
 }
 
 /// The status flags, each at its place in RFLAGS, 64 bits.
-pub fn bits<M: Machine<Reg = Reg>>(m: &mut M, mut value: impl FnMut(&mut M, Flag) -> M::Bool) -> M::Int {
+pub fn bits<M: Machine<Reg = Reg>>(m: &mut M, value: impl FnMut(&mut M, Flag) -> M::Bool) -> M::Int {
     let none = m.int(Width::W64, 0);
-    Flag::STATUS.into_iter().fold(none, |bits, flag| {
-        let value = value(m, flag);
-        with_flag(m, bits, flag, value)
-    })
+    placed(m, none, &Flag::STATUS, value)
 }
 
 /// Set the status flags from the fields of [`LazyFlags`], 64 bits each, which are not settled.

@@ -2,7 +2,7 @@
 
 use crate::guard::Fault;
 use crate::memory::Memory;
-use crate::object::Object;
+use crate::object::{Object, arrive};
 use crate::services::{new_thread, services};
 use tranship_abi::block::{RuntimeCalls, ThreadBlock};
 use tranship_isa::interpret::{self, Step};
@@ -88,9 +88,8 @@ extern "C" fn interpret_one(thread: *mut ThreadBlock) -> u64 {
         let [_, at, len] = block.runtime_private[CODE..CODE + 3] else { unreachable!() };
         (block, std::slice::from_raw_parts(at as *const u8, len as usize))
     };
+    arrive(block);
     let cpu = &mut block.state.cpu;
-    tranship_runtime::host::fp_collect(&mut cpu.mxcsr);
-    interpret::settle(cpu, &mut Memory, &mut block.lazy_flags);
     let start = block.runtime_private[CODE];
     while let Some(rest) = code.get(cpu.rip.wrapping_sub(start) as usize..).filter(|rest| !rest.is_empty()) {
         let insn = decode(rest, cpu.rip).unwrap();

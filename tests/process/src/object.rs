@@ -107,9 +107,13 @@ const NEUTRAL_MXCSR: u32 = 0x1f80;
 
 fn leave(thread: *mut ThreadBlock) {
     // SAFETY: the caller's thread block, which compiled code does not use any more.
-    let block = unsafe { &mut *thread };
+    arrive(unsafe { &mut *thread });
+    tranship_runtime::host::fp_apply(NEUTRAL_MXCSR);
+}
+
+/// Compiled code keeps some of the state otherwise: have it in the thread block, as the runtime has.
+pub(crate) fn arrive(block: &mut ThreadBlock) {
     let cpu = &mut block.state.cpu;
     tranship_runtime::host::fp_collect(&mut cpu.mxcsr);
     settle(cpu, &mut Memory, &mut block.lazy_flags);
-    tranship_runtime::host::fp_apply(NEUTRAL_MXCSR);
 }

@@ -367,11 +367,7 @@ impl<'c> Lifter<'_, 'c> {
 
     /// Have the runtime interpret this instruction, and go on behind it.
     pub(super) fn emit_interpreted(&mut self) {
-        self.flush(FlagSet::ALL);
-        let address = self.guest_address(self.address);
-        self.set_rip(address);
-        let code = Code::Region(self.ir.region("tranship.interpret_one"));
-        self.call_and_check(code, self.next);
+        self.emit_stub_call("tranship.interpret_one", self.address);
     }
 
     pub(super) fn emit_trap(&mut self, condition: Bit<'c>, trap: Trap) {

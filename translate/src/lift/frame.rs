@@ -19,11 +19,10 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The frame of `region`.
-    pub(super) fn of(elf: &GuestElf, region: &Region) -> Frame {
-        let has_pointer = instructions(elf, region).any(|i| sets_frame_pointer(&i))
-            && !instructions(elf, region).any(|i| uses_rbp_otherwise(&i));
-        let is_shared = instructions(elf, region).any(|i| takes_address(&i, has_pointer));
+    /// The frame of a region with these instructions.
+    pub(super) fn of(insns: &[Insn]) -> Frame {
+        let has_pointer = insns.iter().any(sets_frame_pointer) && !insns.iter().any(uses_rbp_otherwise);
+        let is_shared = insns.iter().any(|i| takes_address(i, has_pointer));
         Frame { has_pointer, is_shared }
     }
 }

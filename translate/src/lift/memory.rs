@@ -39,9 +39,11 @@ impl<'c> Lifter<'_, 'c> {
 
     /// `bytes` at `address` are loaded.
     pub(super) fn note_load(&mut self, address: IntValue<'c>, bytes: u64) {
+        if !self.is_exact() {
+            return;
+        }
         let (base, distance) = base_and_distance(address);
-        if self.is_exact()
-            && self.is_in_frame(base)
+        if self.is_in_frame(base)
             && let Some(loads) = &mut self.frame_loads
         {
             loads.push((base, distance, bytes));
@@ -50,6 +52,9 @@ impl<'c> Lifter<'_, 'c> {
 
     /// `bytes` at `address` are stored. For exact faults that is an effect, unless a fault behind it can have it done again.
     pub(super) fn note_store(&mut self, address: IntValue<'c>, bytes: u64) {
+        if !self.is_exact() {
+            return;
+        }
         let (base, distance) = base_and_distance(address);
         let overlaps = |&(other, from, more): &(IntValue<'c>, u64, u64)| {
             other != base || distance.wrapping_sub(from) < more || from.wrapping_sub(distance) < bytes

@@ -123,6 +123,7 @@ impl<'a, 'c> Lifter<'a, 'c> {
             let attribute = ir.context.create_string_attribute(FAULTS_EXACT, "");
             function.add_attribute(AttributeLoc::Function, attribute);
         }
+        let insns: Vec<Insn> = instructions(elf, region).collect();
         let mut lifter = Lifter {
             ir,
             elf,
@@ -138,11 +139,11 @@ impl<'a, 'c> Lifter<'a, 'c> {
             operands: None,
             crossroads: None,
             registers: Registers::default(),
-            frame: Frame::of(elf, region),
+            frame: Frame::of(&insns),
             uses_stack: false,
             has_effect: false,
             frame_loads: None,
-            changes_modes: instructions(elf, region).any(|i| changes_modes(&i)),
+            changes_modes: insns.iter().any(changes_modes),
             exit: &Exit::Undecodable,
             flags_out: FlagSet::ALL,
             address: region.entry,
@@ -248,11 +249,8 @@ impl<'a, 'c> Lifter<'a, 'c> {
         self.next = insn.next_ip();
         self.uses_stack = insn.is_stack_instruction();
         self.capture_table_index();
-        if reads_outer_frames(&insn) {
+        if reads_outer_frames(&insn) || self.is_exact() && stores_repeatedly(&insn) {
             return self.emit_interpreted();
-        }
-        if self.is_exact() && stores_repeatedly(&insn) {
-            return self.emit_stub_call("tranship.interpret_one", self.address);
         }
         if x86_64::insn::execute(self, &insn).is_err() {
             self.leave("tranship.unwind", self.address);

@@ -3,10 +3,10 @@
 
 use super::Lifter;
 use super::bit::Bit;
+use crate::hostconv::slot_type;
 use crate::ir::{Memory, built};
-use crate::layout::{Slot, SlotKind, SlotSet};
+use crate::layout::{Slot, SlotSet};
 use inkwell::IntPredicate;
-use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
 use tranship_isa::machine::{FlagRule, Machine, Width};
 use tranship_isa::x86_64::{Flag, LazyFlags, lazy_flags};
@@ -100,17 +100,9 @@ impl<'c> Lifter<'_, 'c> {
         self.ir.store(if self.is_exact() { Memory::SharedState } else { Memory::State }, to, value);
     }
 
-    fn slot_type(&self, slot: Slot) -> BasicTypeEnum<'c> {
-        match slot.kind() {
-            SlotKind::Gpr | SlotKind::Lazy => self.ir.context.i64_type().into(),
-            SlotKind::Flag => self.ir.context.i8_type().into(),
-            SlotKind::Vec => self.ir.vec_type(Width::W64, 128).into(),
-        }
-    }
-
     fn load_slot(&mut self, slot: Slot) -> BasicValueEnum<'c> {
         let from = self.field(slot.offset());
-        self.ir.load(Memory::State, self.slot_type(slot), from)
+        self.ir.load(Memory::State, slot_type(self.ir, slot), from)
     }
 
     fn slot_value(&mut self, slot: Slot) -> BasicValueEnum<'c> {

@@ -3,7 +3,7 @@
 //! varies, here it follows the same formula.
 
 use crate::machine::{BinOp, FlagRule, UnOp, Width};
-use crate::x86_64::flags::{set_result_flags, with_flag};
+use crate::x86_64::flags::{placed, set_result_flags};
 use crate::x86_64::operand::{X86, operand_width, read, write};
 use crate::x86_64::{Flag, Insn};
 use iced_x86::OpKind;
@@ -203,25 +203,22 @@ impl<M: X86> Count<M> {
 
     /// All flags of a shift, unless the count is zero. AF is undefined.
     fn set_shift_flags(&self, m: &mut M, carry: M::Bool, overflow: M::Bool, result: M::Int) {
-        let Some(nonzero) = self.nonzero else {
-            set_result_flags(m, result);
-            m.put_known(&[Flag::Af], false);
-            m.put(Flag::Cf, carry);
-            m.put(Flag::Of, overflow);
-            let others = m.int(Width::W64, 0);
-            let others = with_flag(m, others, Flag::Cf, carry);
-            let others = with_flag(m, others, Flag::Of, overflow);
-            return m.flags_follow(FlagRule::Result, result, others);
-        };
-        let kept = [Flag::Sf, Flag::Zf, Flag::Pf, Flag::Af].map(|flag| (flag, m.get(flag)));
+        let kept = self.nonzero.map(|nonzero| {
+            (nonzero, [Flag::Sf, Flag::Zf, Flag::Pf, Flag::Af].map(|flag| (flag, m.get(flag))))
+        });
         set_result_flags(m, result);
         m.put_known(&[Flag::Af], false);
-        for (flag, old) in kept {
+        for (nonzero, (flag, old)) in kept.into_iter().flat_map(|(nonzero, kept)| kept.map(|k| (nonzero, k))) {
             let new = m.get(flag);
             let value = m.select_bool(nonzero, new, old);
             m.put(flag, value);
         }
         self.set_carry_and_overflow(m, carry, overflow);
+        if self.nonzero.is_none() {
+            let none = m.int(Width::W64, 0);
+            let others = placed(m, none, &[Flag::Cf, Flag::Of], M::get);
+            m.flags_follow(FlagRule::Result, result, others);
+        }
     }
 }
 
