@@ -11,8 +11,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The root of nodes on this kernel. The emulator for the virtual machine is in it too.
-const X86_64: Recipe =
-    Recipe { suite: SUITE, architecture: "amd64", packages: &["base-files", "criu", "qemu-system-arm"] };
+const X86_64: Recipe = Recipe {
+    suite: SUITE,
+    architecture: "amd64",
+    packages: &[
+        "base-files",
+        "criu",
+        "qemu-system-arm",
+        "runc",
+        "dash",
+        "gzip",
+        "iproute2",
+        "mount",
+        "nftables",
+        "tar",
+    ],
+};
 /// The virtual machine's root and kernel.
 const ARM64: Recipe = Recipe {
     suite: SUITE,

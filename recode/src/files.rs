@@ -87,6 +87,12 @@ impl Files {
         entry.reg.as_ref().map(Reg_file_entry::name)
     }
 
+    /// Whether this is a regular file that was dumped without its path, as somebody else's.
+    pub(crate) fn is_external(&self, id: u32) -> bool {
+        let entry = self.entries.iter().find(|entry| entry.id() == id);
+        entry.and_then(|entry| entry.reg.as_ref()).is_some_and(Reg_file_entry::ext)
+    }
+
     /// Renumber every file's open flags.
     pub(crate) fn renumber(&mut self, renumbering: Renumbering) {
         self.entries.iter_mut().flat_map(open_flags).for_each(|flags| renumbering.apply(flags));

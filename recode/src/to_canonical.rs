@@ -32,6 +32,7 @@ use tranship_abi::host::Host;
 
 /// The signal by which the agent interrupts system calls; a guest never sees it.
 const AGENT_SIGNAL: u32 = 64;
+const AT_ENTRY: u64 = 9;
 
 /// The output of recoding `set`, a host checkpoint, and the processes in it.
 pub(crate) fn recode(set: &ImageSet) -> Result<(Output<'_>, Vec<Process>)> {
@@ -41,7 +42,7 @@ pub(crate) fn recode(set: &ImageSet) -> Result<(Output<'_>, Vec<Process>)> {
     let mut files = Files::load(set)?;
     let mut dropped = BTreeSet::new();
     for process in &mut processes {
-        let mut journey = Journey { set, host, pid: process.pid, dropped: &mut dropped };
+        let mut journey = Journey { set, host, pid: process.pid, files: &files, dropped: &mut dropped };
         journey.process(process, &mut output)?;
     }
     let used = used_files(set, &processes)?;
@@ -86,6 +87,7 @@ struct Journey<'a> {
     set: &'a ImageSet,
     host: Host,
     pid: u32,
+    files: &'a Files,
     /// Files that only the host had mapped.
     dropped: &'a mut BTreeSet<u32>,
 }
@@ -102,6 +104,7 @@ impl Journey<'_> {
             let residue = Residue::decode(&state.residue, self.pid)?;
             let mut pages = NewPages::default();
             let keep = self.address_space(mm, &state, &residue, &mut pages)?;
+            self.program(mm);
             output.messages(&mm_name(process.pid), [mm as &dyn MessageDyn])?;
             let id = output.new_pages_id();
             output.pages(pagemap, id, memory::over_parent(&memory, &keep, &pages, id)?);
@@ -184,6 +187,18 @@ impl Journey<'_> {
         mm.mm_saved_auxv.truncate(x86_64::SAVED_AUXV_WORDS);
         let gone = vma::joined(hosts.iter().map(Mapping::range).chain(replaced));
         Ok(vma::outside(0..u64::MAX / PAGE * PAGE, &gone))
+    }
+
+    /// A program that was executed where the kernel lets nobody say so has the runtime for its file, which is outside of the
+    /// container: its own is the one that is mapped where it was entered.
+    fn program(&mut self, mm: &mut Mm_entry) {
+        let entry = mm.mm_saved_auxv.chunks_exact(2).find(|pair| pair[0] == AT_ENTRY).map(|pair| pair[1]);
+        let Some(entry) = entry.filter(|_| self.files.is_external(mm.exe_file_id())) else { return };
+        let entered = mm.vmas.iter().find(|vma| vma.range().contains(&entry));
+        if let Some(file) = entered.and_then(Mapping::file) {
+            self.dropped.insert(mm.exe_file_id());
+            mm.exe_file_id = Some(file);
+        }
     }
 
     /// A thread that is in a stub of the vDSO goes to where the vDSO itself would have it.

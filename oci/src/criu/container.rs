@@ -1,0 +1,172 @@
+//! A container on its way into a checkpoint or out of one.
+
+use super::rpc::Options;
+use crate::error::{OciError, Result};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use tranship_node::unit::state_area::StateArea;
+use tranship_node::unit::{proc, quiesce};
+use tranship_node::{Isa, NodeError};
+use tranship_recode::{HostLayout, MappedFile, Target, inspect, recode, recode_in_place};
+
+/// Environment variable that has programs translated on their home machine, too, if it is `always`.
+const TRANSLATE: &str = "TRANSHIP_TRANSLATE";
+/// Environment variable with the directory of the in-process runtimes.
+const LIBRARY: &str = "TRANSHIP_LIB";
+
+/// How the name of the memory starts from which the runtime executes itself.
+const RUNTIME_FILE: &[u8] = b"/memfd:tranship-runtime";
+
+/// The directories of a request.
+pub(super) struct Place {
+    /// Of the images.
+    pub(super) images: PathBuf,
+    /// Of CRIU's log.
+    pub(super) log: PathBuf,
+}
+
+/// What is under way.
+pub(super) enum Container {
+    /// Its processes are translated: they are parked, and are recoded once they are dumped.
+    Dumping {
+        /// The first process.
+        pid: u32,
+        /// Whether they go on here after the dump.
+        stays: bool,
+        images: PathBuf,
+    },
+    /// It is restored from images that were made of the engine's.
+    Restoring {
+        images: PathBuf,
+        /// Whether CRIU goes on reading images afterwards.
+        is_lazy: bool,
+    },
+}
+
+impl Container {
+    /// Prepare a dump. `None`: of processes at home, which is all CRIU's.
+    pub(super) fn to_dump(options: &mut Options, place: Place) -> Result<Option<Container>> {
+        let pid = options.pid() as u32;
+        if pid == 0 || StateArea::find(pid)?.is_none() {
+            return Ok(None);
+        }
+        quiesce::park(pid)?;
+        let container = Container::Dumping { pid, stays: options.leave_running(), images: place.images };
+        match runtime_files(pid) {
+            Ok(files) => options.external.extend(files),
+            Err(error) => {
+                container.release();
+                return Err(error);
+            }
+        }
+        Ok(Some(container))
+    }
+
+    /// Prepare a restore. `None`: of processes that are at home here.
+    pub(super) fn to_restore(options: &Options, place: Place) -> Result<Option<Container>> {
+        let here = Isa::here()?;
+        let is_forced = std::env::var_os(TRANSLATE).is_some_and(|value| value == "always");
+        let summary = inspect(&place.images)?;
+        if summary.machine == here.0 && !is_forced {
+            return Ok(None);
+        }
+        let images = beside(&place.images);
+        if images.exists() {
+            fs::remove_dir_all(&images).map_err(OciError::at("removing", &images))?;
+        }
+        let runtime = MappedFile::carried(&runtime(here)?)?;
+        let layout = HostLayout { machine: here.0, runtime, objects: Vec::new() };
+        recode(&place.images, &images, &Target::Host(layout))?;
+        Ok(Some(Container::Restoring { images, is_lazy: options.lazy_pages() }))
+    }
+
+    /// The directory of images that CRIU works on.
+    pub(super) fn images(&self) -> &Path {
+        match self {
+            Container::Dumping { images, .. } | Container::Restoring { images, .. } => images,
+        }
+    }
+
+    /// The images are written, and CRIU still holds the processes: make the images canonical.
+    pub(super) fn dumped(&mut self) -> Result<()> {
+        match self {
+            Container::Dumping { images, .. } => Ok(recode_in_place(images, &Target::Canonical).map(drop)?),
+            Container::Restoring { .. } => Ok(()),
+        }
+    }
+
+    /// CRIU is done.
+    pub(super) fn finish(self, has_succeeded: bool) {
+        match self {
+            Container::Dumping { stays: false, .. } if has_succeeded => {}
+            Container::Restoring { images, is_lazy: false } => {
+                // What is left of it is in the way of nothing.
+                let _ = fs::remove_dir_all(images);
+            }
+            other => other.release(),
+        }
+    }
+
+    /// Let processes that are parked go on, if they live.
+    pub(super) fn release(self) {
+        if let Container::Dumping { pid, .. } = self {
+            // They may have ended meanwhile.
+            let _ = quiesce::release(pid);
+        }
+    }
+}
+
+/// The runtime's own file, which is nowhere in the container, as CRIU is told of it: what processes execute that have
+/// executed a program abroad.
+fn runtime_files(pid: u32) -> Result<BTreeSet<String>> {
+    let mut files = BTreeSet::new();
+    for process in proc::tree(pid)? {
+        let link = PathBuf::from(format!("/proc/{process}/exe"));
+        // A zombie has none.
+        let Ok(target) = fs::read_link(&link) else { continue };
+        if target.as_os_str().as_encoded_bytes().starts_with(RUNTIME_FILE) {
+            let file = File::open(&link).map_err(OciError::at("opening", &link))?;
+            let inode = file.metadata().map_err(OciError::at("looking at", &link))?.ino();
+            files.insert(format!("file[{:x}:{inode:x}]", mount(&file)?));
+        }
+    }
+    Ok(files)
+}
+
+/// The number of the mount that an open file is in.
+fn mount(file: &File) -> Result<u32> {
+    let path = PathBuf::from(format!("/proc/self/fdinfo/{}", file.as_raw_fd()));
+    let info = fs::read_to_string(&path).map_err(OciError::at("reading", &path))?;
+    let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
+    mount.ok_or_else(|| OciError::at("reading", &path)("it names no mount"))
+}
+
+/// A directory for images beside `images`.
+fn beside(images: &Path) -> PathBuf {
+    let mut name = images.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(".tranship");
+    images.with_file_name(name)
+}
+
+/// The in-process runtime for machine `isa`.
+fn runtime(isa: Isa) -> Result<PathBuf> {
+    let own = std::env::current_exe().ok();
+    let beside = own.as_ref().and_then(|path| path.parent());
+    let library = std::env::var_os(LIBRARY).map(PathBuf::from);
+    let tried: Vec<PathBuf> = library
+        .into_iter()
+        .chain(beside.map(|path| path.join("../lib/tranship")))
+        .chain(beside.map(Path::to_owned))
+        .collect();
+    let found = tried.iter().map(|path| path.join(format!("runtime-{isa}"))).find(|path| path.exists());
+    found.ok_or_else(|| {
+        OciError::Node(NodeError::Missing {
+            what: format!("runtime-{isa} (looked in {tried:?})"),
+            remedy: format!("name its directory in ${LIBRARY}"),
+        })
+    })
+}

@@ -1,0 +1,79 @@
+//! CRIU, as OCI runtimes call it: `criu swrk FD`, and requests over that descriptor, a socket. This program is between
+//! the runtime and the real CRIU. It passes every message on and does its own part at two of them: when a
+//! dump is asked for or done, and when a restore is asked for. So the runtime, the engine above it and CRIU do what they always
+//! do, and a dump that cannot be recoded has failed before CRIU lets go of the processes: they run on.
+//!
+//! The process that the runtime started becomes the real CRIU, whose children and siblings the restored processes are.
+//! A second one, a child of nobody here, relays the messages.
+
+mod container;
+mod relay;
+mod rpc;
+mod socket;
+
+use crate::delegate::{CRIU, REAL_CRIU};
+use crate::error::{OciError, Result};
+use socket::Socket;
+use std::ffi::OsString;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// Be CRIU, with this command line.
+pub(crate) fn run(words: &[OsString]) -> Result<ExitCode> {
+    let mut command = Command::new(std::env::var_os(REAL_CRIU).unwrap_or_else(|| CRIU.into()));
+    command.args(words);
+    if let [action, fd] = words
+        && action == "swrk"
+    {
+        let fd = fd.to_str().and_then(|fd| fd.parse().ok());
+        interpose(fd.ok_or_else(|| OciError::Protocol("swrk without a descriptor".to_owned()))?)?;
+    }
+    Err(OciError::io("executing CRIU", command.exec()))
+}
+
+/// Put a relay between the client, which is at `fd`, and what this process executes next.
+fn interpose(fd: RawFd) -> Result<()> {
+    let failed = |why: std::io::Error| OciError::io("starting the relay to CRIU", why);
+    // SAFETY: the client opened it for this program; nothing else here uses it.
+    let client = unsafe { OwnedFd::from_raw_fd(fd) };
+    let (ours, relays) = Socket::pair()?;
+    // SAFETY: this process has one thread.
+    match unsafe { libc::fork() } {
+        -1 => return Err(failed(std::io::Error::last_os_error())),
+        0 => {
+            // A child of its own, whose parent ends: CRIU has no child that it does not know.
+            // SAFETY: as above.
+            let code = match unsafe { libc::fork() } {
+                0 => relay::run(Socket::from(client), &relays),
+                pid => i32::from(pid < 0),
+            };
+            std::process::exit(code);
+        }
+        pid => {
+            let mut status = 0;
+            // SAFETY: waitpid(2) writes `status`.
+            while unsafe { libc::waitpid(pid, &mut status, 0) } < 0 {
+                let why = std::io::Error::last_os_error();
+                if why.kind() != std::io::ErrorKind::Interrupted {
+                    return Err(failed(why));
+                }
+            }
+        }
+    }
+    drop((client, relays));
+    let from_relay = ours.receive()?.and_then(|message| message.fd);
+    let end = from_relay.ok_or_else(|| OciError::Protocol("the relay to CRIU did not start".to_owned()))?;
+    // SAFETY: dup2(2) takes numbers only; `fd` was closed above, and is now CRIU's.
+    let placed = unsafe { libc::dup2(end.as_raw_fd(), fd) };
+    if placed < 0 {
+        return Err(failed(std::io::Error::last_os_error()));
+    }
+    if end.as_raw_fd() == fd {
+        // It lies there already: it is to stay, and to stay open.
+        let _ = end.into_raw_fd();
+        // SAFETY: fcntl(2) takes numbers only.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! Messages between the OCI runtime and CRIU, and what is done when some of them pass.
+
+use super::container::{Container, Place};
+use super::rpc::{NetworkLock, Options, Request, Response, Type};
+use super::socket::{Message, Socket};
+use crate::delegate;
+use crate::error::{OciError, Result};
+use protobuf::Message as _;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
+
+/// What CRIU locks networks with by default.
+const IPTABLES: &str = "iptables-restore";
+
+/// The two sides and what is under way.
+struct Relay {
+    client: Socket,
+    criu: Socket,
+    /// The process that asks.
+    client_pid: u32,
+    /// What descriptors in the last request stand for, for CRIU to find them here.
+    lent: Vec<OwnedFd>,
+    container: Option<Container>,
+    /// Where CRIU and its client look for what went wrong.
+    log: Option<PathBuf>,
+}
+
+/// Relay between `client` and the process that gets its end from `criu`, until one of them has closed. Returns this
+/// process's exit code.
+pub(super) fn run(client: Socket, criu: &Socket) -> i32 {
+    match Relay::begin(client, criu).and_then(|mut relay| relay.run()) {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("tranship-runc: {error}");
+            1
+        }
+    }
+}
+
+impl Relay {
+    fn begin(client: Socket, to_criu: &Socket) -> Result<Relay> {
+        let client_pid = client.peer()?;
+        // Made by this process, so that CRIU looks for descriptors in this process.
+        let (criu, end) = Socket::pair()?;
+        to_criu.send(b"yours", Some(end.as_fd()))?;
+        Ok(Relay { client, criu, client_pid, lent: Vec::new(), container: None, log: None })
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let outcome = self.relay();
+        // Whoever closed, and whatever failed: nothing stays parked.
+        if let Some(container) = self.container.take() {
+            container.release();
+        }
+        outcome
+    }
+
+    fn relay(&mut self) -> Result<()> {
+        loop {
+            let mut ends = [PollFd::new(&self.client, PollFlags::IN), PollFd::new(&self.criu, PollFlags::IN)];
+            match poll(&mut ends, None) {
+                Err(rustix::io::Errno::INTR) => continue,
+                ready => ready.map_err(|why| OciError::io("waiting for CRIU and its client", why))?,
+            };
+            let ready = ends.each_ref().map(|end| !end.revents().is_empty());
+            if ready[0] {
+                let Some(message) = self.client.receive()? else { return Ok(()) };
+                self.request(message)?;
+            }
+            if ready[1] {
+                let Some(message) = self.criu.receive()? else { return Ok(()) };
+                self.response(message)?;
+            }
+        }
+    }
+
+    /// From the client to CRIU.
+    fn request(&mut self, message: Message) -> Result<()> {
+        let malformed = |why: protobuf::Error| OciError::Protocol(why.to_string());
+        let mut request = Request::parse_from_bytes(&message.bytes).map_err(malformed)?;
+        let kind = request.type_();
+        if let Some(options) = request.opts.as_mut() {
+            let prepared = self.lend(options).and_then(|()| self.prepare(kind, options));
+            if let Err(error) = prepared {
+                self.write_log(&error);
+                return self.answer(&refusal(kind, &error));
+            }
+        }
+        let fd = message.fd.as_ref().map(AsFd::as_fd);
+        self.criu.send(&request.write_to_bytes().map_err(malformed)?, fd)
+    }
+
+    /// From CRIU to the client.
+    fn response(&mut self, message: Message) -> Result<()> {
+        let malformed = |why: protobuf::Error| OciError::Protocol(why.to_string());
+        let response = Response::parse_from_bytes(&message.bytes).map_err(malformed)?;
+        if response.type_() == Type::NOTIFY && response.notify.script() == "post-dump" {
+            let dumped = self.container.as_mut().map_or(Ok(()), Container::dumped);
+            if let Err(error) = dumped {
+                self.write_log(&error);
+                let mut verdict = Request::new();
+                verdict.set_type(Type::NOTIFY);
+                verdict.set_notify_success(false);
+                return self.criu.send(&verdict.write_to_bytes().map_err(malformed)?, None);
+            }
+        }
+        if response.type_() != Type::NOTIFY
+            && let Some(container) = self.container.take()
+        {
+            container.finish(response.success());
+        }
+        self.client.send(&message.bytes, message.fd.as_ref().map(AsFd::as_fd))
+    }
+
+    fn answer(&self, response: &Response) -> Result<()> {
+        let bytes = response.write_to_bytes().map_err(|why| OciError::Protocol(why.to_string()))?;
+        self.client.send(&bytes, None)
+    }
+
+    /// Get the client's descriptors that `options` name, under numbers of this process.
+    fn lend(&mut self, options: &mut Options) -> Result<()> {
+        self.lent.clear();
+        let mut lend = |number: &mut Option<i32>| {
+            let Some(number) = number.as_mut().filter(|number| **number >= 0) else { return Ok(()) };
+            let fd = borrowed(self.client_pid, *number)?;
+            *number = fd.as_raw_fd();
+            self.lent.push(fd);
+            Ok::<(), OciError>(())
+        };
+        lend(&mut options.images_dir_fd)?;
+        lend(&mut options.work_dir_fd)?;
+        lend(&mut options.status_fd)?;
+        lend(&mut options.pidfd_store_sk)?;
+        options.ps.as_mut().map_or(Ok(()), |ps| lend(&mut ps.fd))
+    }
+
+    /// Do what has to be done before CRIU does `kind`.
+    fn prepare(&mut self, kind: Type, options: &mut Options) -> Result<()> {
+        let Some(images) = images(options)? else { return Ok(()) };
+        let place = Place { log: log_directory(options)?.unwrap_or_else(|| images.clone()), images };
+        match kind {
+            Type::DUMP => {
+                self.log = Some(place.log.join(log_name(options, "dump.log")));
+                choose_network_lock(options);
+                self.container = Container::to_dump(options, place)?;
+            }
+            Type::RESTORE => {
+                self.log = Some(place.log.join(log_name(options, "restore.log")));
+                self.container = Container::to_restore(options, place)?;
+                // In the place of the client's directory.
+                if let Some(directory) = self.container.as_ref().map(Container::images) {
+                    let directory = File::open(directory).map_err(OciError::at("opening", directory))?;
+                    options.set_images_dir_fd(directory.as_raw_fd());
+                    self.lent.push(directory.into());
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Runtimes quote CRIU's log when CRIU has failed, the lines with this word.
+    fn write_log(&self, error: &OciError) {
+        let opened = self.log.as_ref().map(|path| File::options().append(true).create(true).open(path));
+        if let Some(Ok(mut log)) = opened {
+            // That it failed is known without the log, too.
+            let _ = writeln!(log, "Error (tranship): {error}");
+        }
+    }
+}
+
+fn refusal(kind: Type, error: &OciError) -> Response {
+    let mut response = Response::new();
+    response.set_type(kind);
+    response.set_success(false);
+    response.set_cr_errno(libc::EINVAL);
+    response.set_cr_errmsg(error.to_string());
+    response
+}
+
+/// A descriptor of process `pid`. CRIU takes them from there by their path, too.
+fn borrowed(pid: u32, number: i32) -> Result<OwnedFd> {
+    let failed =
+        |why: rustix::io::Errno| OciError::io(format!("taking descriptor {number} of process {pid}"), why);
+    let process =
+        rustix::process::Pid::from_raw(pid as i32).ok_or_else(|| failed(rustix::io::Errno::SRCH))?;
+    let process =
+        rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).map_err(failed)?;
+    rustix::process::pidfd_getfd(process, number, rustix::process::PidfdGetfdFlags::empty()).map_err(failed)
+}
+
+/// CRIU's default is iptables; small nodes may have nftables alone.
+fn choose_network_lock(options: &mut Options) {
+    if options.network_lock.is_none() && delegate::find(IPTABLES).is_none() {
+        options.set_network_lock(NetworkLock::NFTABLES);
+    }
+}
+
+/// The directory of images that a request is about.
+fn images(options: &Options) -> Result<Option<PathBuf>> {
+    match options.images_dir_fd() {
+        -1 => Ok(options.images_dir.as_ref().map(PathBuf::from)),
+        fd => directory_of(fd).map(Some),
+    }
+}
+
+/// The directory that CRIU writes its log to, if it is another one.
+fn log_directory(options: &Options) -> Result<Option<PathBuf>> {
+    options.work_dir_fd.map(directory_of).transpose()
+}
+
+fn log_name<'o>(options: &'o Options, default: &'o str) -> &'o str {
+    options.log_file.as_deref().unwrap_or(default)
+}
+
+fn directory_of(fd: i32) -> Result<PathBuf> {
+    let link = PathBuf::from(format!("/proc/self/fd/{fd}"));
+    std::fs::read_link(&link).map_err(OciError::at("reading", &link))
+}

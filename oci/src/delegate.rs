@@ -1,0 +1,82 @@
+//! The OCI runtime and the CRIU that do the work.
+
+use crate::error::{OciError, Result};
+use std::convert::Infallible;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Name under which this program is CRIU.
+pub(crate) const CRIU: &str = "criu";
+/// Environment variable with the path of the real one.
+pub(crate) const REAL_CRIU: &str = "TRANSHIP_CRIU";
+
+/// Environment variable with the OCI runtime to use.
+const RUNTIME: &str = "TRANSHIP_RUNTIME";
+/// Runtimes that are looked for without it, in this order.
+const RUNTIMES: &[&str] = &["runc", "crun"];
+/// Where programs are looked for behind $PATH: what engines leave of it may be little.
+const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Directory for the link by which this program is found as CRIU.
+const LINKS: &str = "/run/tranship/bin";
+
+/// Become the runtime, with this command line. Returns only if that fails.
+pub(crate) fn become_runtime(words: &[OsString]) -> Result<Infallible> {
+    let runtime = match std::env::var_os(RUNTIME) {
+        Some(path) => PathBuf::from(path),
+        None => RUNTIMES.iter().find_map(|name| find(name)).ok_or_else(|| OciError::NoProgram {
+            name: RUNTIMES.join(" or "),
+            remedy: "install one, or name it in $TRANSHIP_RUNTIME",
+        })?,
+    };
+    let mut command = Command::new(&runtime);
+    command.args(words);
+    // Without CRIU everything but checkpoints works, and those fail with the runtime's own words.
+    if let Some(criu) = find(CRIU) {
+        command.env(REAL_CRIU, criu).env("PATH", path_with(&link()?));
+    }
+    Err(OciError::at("executing", &runtime)(command.exec()))
+}
+
+/// The program `name` in the search path that is not this one.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let ourselves = fs::metadata("/proc/self/exe").ok();
+    let is_other = |path: &PathBuf| {
+        let Ok(found) = fs::metadata(path) else { return false };
+        let is_same = |own: &fs::Metadata| (own.dev(), own.ino()) == (found.dev(), found.ino());
+        found.is_file() && found.permissions().mode() & 0o111 != 0 && !ourselves.as_ref().is_some_and(is_same)
+    };
+    search_path().map(|directory| directory.join(name)).find(is_other)
+}
+
+fn search_path() -> impl Iterator<Item = PathBuf> {
+    let own = std::env::var_os("PATH").unwrap_or_default();
+    let own: Vec<PathBuf> = std::env::split_paths(&own).collect();
+    own.into_iter().chain(std::env::split_paths(SYSTEM_PATH))
+}
+
+/// The search path with `directory` in front.
+fn path_with(directory: &Path) -> OsString {
+    let path = std::iter::once(directory.to_owned()).chain(search_path());
+    std::env::join_paths(path.filter(|part| !part.as_os_str().is_empty()))
+        .unwrap_or_else(|_| SYSTEM_PATH.into())
+}
+
+/// The directory in which `criu` is this program.
+fn link() -> Result<PathBuf> {
+    let ourselves = std::env::current_exe().map_err(|why| OciError::io("finding our own program", why))?;
+    let directory = PathBuf::from(LINKS);
+    let link = directory.join(CRIU);
+    if fs::read_link(&link).is_ok_and(|target| target == ourselves) {
+        return Ok(directory);
+    }
+    fs::create_dir_all(&directory).map_err(OciError::at("making", &directory))?;
+    // Others may make it at the same time: it is there at every moment.
+    let new = directory.join(OsStr::new(&format!("{CRIU}.{}", std::process::id())));
+    std::os::unix::fs::symlink(&ourselves, &new).map_err(OciError::at("making", &new))?;
+    fs::rename(&new, &link).map_err(OciError::at("making", &link))?;
+    Ok(directory)
+}

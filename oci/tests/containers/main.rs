@@ -1,0 +1,20 @@
+//! Containers of a real runc, each with a kernel object, from home to abroad and back on this machine: a program in it
+//! says at each step that the object is what it was.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod node;
+mod round;
+
+macro_rules! objects {
+    ($($object:ident)*) => {
+        $(#[test]
+        fn $object() {
+            round::cross(stringify!($object));
+        })*
+    };
+}
+
+objects! {
+    events
+    processes
+}

@@ -1,0 +1,33 @@
+// What every program here is: it makes a kernel object, and then says, step by step, that it still is what it was.
+// Lines are the numbers of steps, one after the other, or what has failed.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Ends the program if it does not hold, and says so.
+#define CHECK(condition)                                                                 \
+    do {                                                                                 \
+        if (!(condition)) {                                                              \
+            printf("failed: %s (%s:%d, %s)\n", #condition, __FILE__, __LINE__, strerror(errno)); \
+            fflush(stdout);                                                              \
+            _exit(1);                                                                    \
+        }                                                                                \
+    } while (0)
+
+// Once, before the first step.
+static void prepare(void);
+// At every step, before it is counted.
+static void check(long step);
+
+int main(void) {
+    prepare();
+    for (long step = 0;; step++) {
+        check(step);
+        printf("%ld\n", step);
+        fflush(stdout);
+        usleep(20000);
+    }
+}

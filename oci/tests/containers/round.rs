@@ -1,0 +1,195 @@
+//! A container's way from home to abroad and back.
+
+use crate::node::{Node, succeed};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, pipe};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Steps that a program has to make at each place.
+const STEPS: usize = 5;
+/// How long they may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where it goes: its images' name, the place, and whether it is translated there. First CRIU alone has to do it.
+const PLACES: &[(&str, &str, bool)] =
+    &[("home", "restored at home", false), ("abroad", "abroad", true), ("back", "back at home", false)];
+
+/// Have the program `object` cross in a container of its own.
+pub(crate) fn cross(object: &str) {
+    let container = Container::new(object);
+    let mut steps = Steps::follow(container.create(), 0, "at home");
+    for (images, place, translated) in PLACES {
+        container.checkpoint(images);
+        steps = Steps::follow(container.restore(images, *translated), steps.end(), place);
+    }
+    container.delete();
+    steps.end();
+}
+
+/// A container with one program.
+struct Container {
+    name: String,
+    folder: PathBuf,
+    node: Node,
+}
+
+impl Container {
+    fn new(object: &str) -> Container {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("containers").join(object);
+        let _ = fs::remove_dir_all(&folder);
+        for directory in ["dev", "mnt", "proc", "sys", "tmp"] {
+            fs::create_dir_all(folder.join("bundle/rootfs").join(directory)).unwrap();
+        }
+        compile(object, &folder.join("bundle/rootfs/program"));
+        fs::write(folder.join("bundle/config.json"), config().to_string()).unwrap();
+        let name = format!("tranship-test-{object}-{}", std::process::id());
+        Container { name, node: Node::start(&folder), folder }
+    }
+
+    /// Start it; its output.
+    fn create(&self) -> PipeReader {
+        self.detached(|command| {
+            command.args(["run", "--detach", "--bundle"]).arg(self.inside("bundle"));
+        })
+    }
+
+    /// Write its checkpoint `images`; it is gone then.
+    fn checkpoint(&self, images: &str) {
+        let mut command = self.node.runtime();
+        command.args(["checkpoint", "--image-path"]).arg(self.inside(images));
+        command.arg("--work-path").arg(self.inside("logs")).arg(&self.name);
+        succeed(&mut command, || self.log("dump.log"));
+    }
+
+    /// Go on from the checkpoint `images`; its output.
+    fn restore(&self, images: &str, abroad: bool) -> PipeReader {
+        self.detached(|command| {
+            command.args(["restore", "--detach", "--bundle"]).arg(self.inside("bundle"));
+            command.arg("--image-path").arg(self.inside(images)).arg("--work-path").arg(self.inside("logs"));
+            if abroad {
+                command.env("TRANSHIP_TRANSLATE", "always");
+            }
+        })
+    }
+
+    fn detached(&self, prepare: impl FnOnce(&mut Command)) -> PipeReader {
+        let (reader, writer): (PipeReader, PipeWriter) = pipe().unwrap();
+        let mut command = self.node.runtime();
+        command.arg("--log").arg(self.inside("runtime.log"));
+        prepare(&mut command);
+        // What the container has for its whole life: a file would be outside of it, which CRIU cannot dump.
+        let status =
+            command.arg(&self.name).stderr(writer.try_clone().unwrap()).stdout(writer).status().unwrap();
+        drop(command);
+        let log = || fs::read_to_string(self.folder.join("runtime.log")).unwrap_or_default();
+        assert!(status.success(), "{status}\n{}{}", log(), self.log("restore.log"));
+        reader
+    }
+
+    fn delete(&self) {
+        let mut command = self.node.runtime();
+        command.args(["delete", "--force", &self.name]).stdout(Stdio::null()).stderr(Stdio::null());
+        let _ = command.status();
+    }
+
+    fn inside(&self, name: &str) -> PathBuf {
+        self.node.path(&self.folder.join(name))
+    }
+
+    /// What CRIU says is wrong.
+    fn log(&self, name: &str) -> String {
+        let log = fs::read_to_string(self.folder.join("logs").join(name)).unwrap_or_default();
+        log.lines().filter(|line| line.contains("Error")).map(|line| format!("{line}\n")).collect()
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        self.delete();
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// The steps of a program at one place: none is missing or comes twice, wherever it made those before.
+struct Steps {
+    reader: JoinHandle<usize>,
+    place: &'static str,
+}
+
+impl Steps {
+    /// Follow `output` from step `made` on; returns after some steps.
+    fn follow(output: PipeReader, made: usize, place: &'static str) -> Steps {
+        let (enough, wait) = channel();
+        let reader = thread::spawn(move || {
+            let mut next = made;
+            for line in BufReader::new(output).lines() {
+                assert_eq!(line.unwrap(), next.to_string(), "{place}");
+                next += 1;
+                if next == made + STEPS {
+                    enough.send(()).unwrap();
+                }
+            }
+            next
+        });
+        match wait.recv_timeout(PATIENCE) {
+            Ok(()) => Steps { reader, place },
+            Err(RecvTimeoutError::Timeout) => panic!("{place}: the program does not go on"),
+            Err(RecvTimeoutError::Disconnected) => panic!("{place}: it has ended: {:?}", reader.join()),
+        }
+    }
+
+    /// Once the program is gone: the step that it would have made next.
+    fn end(self) -> usize {
+        let Steps { reader, place } = self;
+        reader.join().unwrap_or_else(|_| panic!("{place}: the program went wrong"))
+    }
+}
+
+fn compile(object: &str, program: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/containers/objects").join(object);
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-Wall", "-Werror", "-static", "-o"]).arg(program).arg(source.with_extension("c"));
+    succeed(&mut gcc, String::new);
+}
+
+/// An ordinary container as engines make them, but for seccomp.
+fn config() -> Value {
+    let mount = |kind: &str, at: &str, options: &[&str]| json!({ "destination": at, "type": kind, "source": kind, "options": options });
+    let capabilities =
+        ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_SETGID", "CAP_SETUID"];
+    let namespaces: Vec<Value> =
+        ["pid", "network", "ipc", "uts", "mount"].iter().map(|kind| json!({ "type": kind })).collect();
+    json!({
+        "ociVersion": "1.0.2",
+        "process": {
+            "user": { "uid": 0, "gid": 0 },
+            "args": ["/program"],
+            "env": ["PATH=/bin"],
+            "cwd": "/",
+            "capabilities": { "bounding": capabilities, "effective": capabilities, "permitted": capabilities },
+            "noNewPrivileges": true,
+        },
+        "root": { "path": "rootfs" },
+        "hostname": "box",
+        "mounts": [
+            mount("proc", "/proc", &[]),
+            mount("tmpfs", "/dev", &["nosuid", "strictatime", "mode=755", "size=65536k"]),
+            mount("devpts", "/dev/pts", &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"]),
+            mount("tmpfs", "/dev/shm", &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
+            mount("mqueue", "/dev/mqueue", &["nosuid", "noexec", "nodev"]),
+            mount("sysfs", "/sys", &["nosuid", "noexec", "nodev", "ro"]),
+        ],
+        "linux": {
+            "namespaces": namespaces,
+            "maskedPaths": ["/proc/kcore", "/proc/keys", "/sys/firmware"],
+            "readonlyPaths": ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"],
+        },
+    })
+}
