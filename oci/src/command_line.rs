@@ -1,7 +1,8 @@
 //! runc's command line, as far as it has to be understood: global options, the command, and the options of the commands
-//! that start containers.
+//! that start programs.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// What precedes the delegate's own help.
@@ -9,7 +10,8 @@ pub(crate) const HELP: &str = "\
 tranship-runc: an OCI runtime whose checkpoints can be restored on machines of other instruction sets.
 
 Every command is runc's (or crun's). What is added:
-  create, run   start the container with the CPU baseline that every node has
+  create, run   start the container with the CPU baseline that every node has; translated, if it is of another machine
+  exec          the same
   checkpoint    leaves images as CRIU writes them on the container's home machine
   restore       takes such images on any machine
 
@@ -27,87 +29,188 @@ Examples:
 
 /// Global options of runc and crun that take the next word, if they have no `=`.
 const GLOBAL_WITH_VALUE: &[&str] = &["log", "log-format", "root", "criu", "rootless", "cgroup-manager"];
+/// The same of `exec`.
+const EXEC_WITH_VALUE: &[&str] = &[
+    "console-socket",
+    "cwd",
+    "env",
+    "e",
+    "user",
+    "u",
+    "additional-gids",
+    "g",
+    "process",
+    "p",
+    "pid-file",
+    "process-label",
+    "apparmor",
+    "cap",
+    "c",
+    "preserve-fds",
+    "cgroup",
+];
+/// How many descriptors are passed to the container.
+const PRESERVE_FDS: &[&str] = &["preserve-fds"];
 
 /// A command line in parts.
-pub(crate) struct CommandLine<'w> {
-    command: Option<&'w str>,
-    /// What follows the command.
-    rest: Vec<&'w str>,
-    global: Vec<&'w str>,
+pub(crate) struct CommandLine {
+    words: Vec<OsString>,
+    /// Where the command is.
+    command: usize,
 }
 
-impl<'w> CommandLine<'w> {
-    /// Take `words` apart. What is no UTF-8 is no option that matters here.
-    pub(crate) fn parse(words: &'w [OsString]) -> CommandLine<'w> {
-        let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
-        let mut at = 0;
-        while let Some(option) = words.get(at).and_then(|word| word.strip_prefix('-')) {
-            let takes_next = GLOBAL_WITH_VALUE.contains(&option.trim_start_matches('-'));
-            at += if takes_next { 2 } else { 1 };
-        }
-        let (global, rest) = words.split_at(at.min(words.len()));
-        let (command, rest) =
-            rest.split_first().map_or((None, rest), |(command, rest)| (Some(*command), rest));
-        CommandLine { command, rest: rest.to_vec(), global: global.to_vec() }
+impl CommandLine {
+    /// Take `words` apart.
+    pub(crate) fn parse(words: Vec<OsString>) -> CommandLine {
+        let command = skip_options(&words, 0, GLOBAL_WITH_VALUE);
+        CommandLine { words, command }
+    }
+
+    /// All of it.
+    pub(crate) fn words(&self) -> &[OsString] {
+        &self.words
+    }
+
+    /// The global options.
+    pub(crate) fn global(&self) -> &[OsString] {
+        &self.words[..self.command]
+    }
+
+    /// The command; empty if there is none.
+    pub(crate) fn command(&self) -> &str {
+        self.words.get(self.command).and_then(|word| word.to_str()).unwrap_or_default()
     }
 
     /// Whether the user wants to know what this program does.
     pub(crate) fn asks_for_help(&self) -> bool {
-        let is_help = |word: &&str| matches!(*word, "-h" | "--help" | "-help");
-        self.global.iter().any(is_help) || self.command.is_none_or(|command| matches!(command, "help" | "h"))
+        self.global().iter().any(|word| is_help(word)) || matches!(self.command(), "" | "help" | "h")
     }
 
-    /// Whether a program starts in a new container.
-    pub(crate) fn starts_a_container(&self) -> bool {
-        matches!(self.command, Some("create" | "run"))
-            && !self.rest.iter().any(|word| matches!(*word, "-h" | "--help"))
+    /// Whether the command is only to be explained.
+    pub(crate) fn asks_for_commands_help(&self) -> bool {
+        let end = self.options_end();
+        end == self.words.len() || self.words[..end].iter().any(|word| is_help(word))
     }
 
     /// The bundle's directory: the working directory, if it is not given.
     pub(crate) fn bundle(&self) -> PathBuf {
-        let mut words = self.rest.iter();
-        while let Some(word) = words.next() {
-            let Some(option) = word.strip_prefix('-') else { continue };
-            let option = option.trim_start_matches('-');
-            match option.split_once('=') {
-                Some(("bundle" | "b", value)) => return value.into(),
-                None if matches!(option, "bundle" | "b") => {
-                    return words.next().copied().unwrap_or(".").into();
+        self.option(&["bundle", "b"]).map_or_else(|| ".".into(), PathBuf::from)
+    }
+
+    /// Where `exec` starts the container's id: the first word that is no option, nor an option's.
+    fn options_end(&self) -> usize {
+        let with_value = if self.command() == "exec" { EXEC_WITH_VALUE } else { &[] };
+        skip_options(&self.words, self.command + 1, with_value).min(self.words.len())
+    }
+
+    /// The container of `exec`, and the program and its arguments.
+    pub(crate) fn executed(&self) -> Option<(&OsStr, &[OsString])> {
+        let (container, program) = self.words[self.options_end()..].split_first()?;
+        Some((container, program))
+    }
+
+    /// The value of an option of the command that has these names.
+    pub(crate) fn option(&self, names: &[&str]) -> Option<&str> {
+        self.find(names).map(|(_, value)| value)
+    }
+
+    /// Where the words of such an option are, and its value.
+    fn find(&self, names: &[&str]) -> Option<(Range<usize>, &str)> {
+        let mut at = self.command + 1;
+        while let Some(word) = self.words.get(at) {
+            let word = word.to_str().unwrap_or_default();
+            let name = word.strip_prefix("--").or(word.strip_prefix('-')).unwrap_or_default();
+            match name.split_once('=') {
+                Some((name, value)) if names.contains(&name) => return Some((at..at + 1, value)),
+                None if names.contains(&name) => {
+                    return Some((at..at + 2, self.words.get(at + 1)?.to_str()?));
                 }
-                _ => {}
+                _ => at += 1,
             }
         }
-        ".".into()
+        None
     }
+
+    /// The same with the option `name` set to `value`.
+    pub(crate) fn with_option(mut self, names: &[&str], value: &str) -> CommandLine {
+        if let Some((range, _)) = self.find(names) {
+            self.words.drain(range);
+        }
+        let words = [format!("--{}", names[0]).into(), value.into()];
+        self.words.splice(self.command + 1..self.command + 1, words);
+        self
+    }
+
+    /// The same with another program for `exec`.
+    pub(crate) fn with_program(mut self, program: Vec<OsString>) -> CommandLine {
+        self.words.truncate(self.options_end() + 1);
+        self.words.extend(program);
+        self
+    }
+
+    /// The same with one descriptor more that is passed to the container, and the number that it has to have.
+    pub(crate) fn with_descriptor(self) -> (CommandLine, i32) {
+        let passed: i32 = self.option(PRESERVE_FDS).and_then(|count| count.parse().ok()).unwrap_or(0);
+        let listening: i32 =
+            std::env::var("LISTEN_FDS").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
+        (self.with_option(PRESERVE_FDS, &(passed + 1).to_string()), 3 + listening + passed)
+    }
+}
+
+/// The first word from `at` on that is neither an option nor the value of one.
+fn skip_options(words: &[OsString], mut at: usize, with_value: &[&str]) -> usize {
+    while let Some(option) = words.get(at).and_then(|word| word.to_str()?.strip_prefix('-')) {
+        at += if with_value.contains(&option.trim_start_matches('-')) { 2 } else { 1 };
+    }
+    at.min(words.len())
+}
+
+fn is_help(word: &OsStr) -> bool {
+    matches!(word.to_str(), Some("-h" | "--help" | "-help"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<OsString> {
-        line.split(' ').map(OsString::from).collect()
+    fn line(text: &str) -> CommandLine {
+        CommandLine::parse(text.split(' ').map(OsString::from).collect())
     }
 
     #[test]
     fn engines_command_lines_are_taken_apart() {
-        let starts = |line: &str| {
-            let words = words(line);
-            let line = CommandLine::parse(&words);
-            line.starts_a_container().then(|| line.bundle().display().to_string())
+        let bundle = |text: &str| {
+            let line = line(text);
+            (line.command().to_owned(), line.bundle().display().to_string())
         };
         let conmon = "--systemd-cgroup --root=/run/runc --log /a/log create --bundle /b --pid-file /c id";
-        assert_eq!(starts(conmon).as_deref(), Some("/b"));
-        assert_eq!(starts("--root /run/create run -b=/x id").as_deref(), Some("/x"));
-        assert_eq!(starts("create id").as_deref(), Some("."));
-        assert_eq!(starts("--root /run/runc checkpoint --bundle /b id"), None);
-        assert_eq!(starts("state create"), None);
-        assert_eq!(starts("create --help"), None);
+        assert_eq!(bundle(conmon), ("create".to_owned(), "/b".to_owned()));
+        assert_eq!(bundle("--root /run/create run -b=/x id"), ("run".to_owned(), "/x".to_owned()));
+        assert_eq!(bundle("create id"), ("create".to_owned(), ".".to_owned()));
     }
 
     #[test]
     fn help_is_told_from_commands() {
-        let asks = |line: &str| CommandLine::parse(&words(line)).asks_for_help();
+        let asks = |text: &str| line(text).asks_for_help();
         assert!(asks("--help") && asks("--root /x help") && !asks("list") && !asks("state --help"));
+        assert!(
+            line("create --help").asks_for_commands_help() && !line("create id").asks_for_commands_help()
+        );
+    }
+
+    #[test]
+    fn what_exec_executes_is_behind_its_options() {
+        let line = line("exec -e A=1 --tty -u 0:0 --cwd=/x box ls -l -e");
+        let (container, program) = line.executed().unwrap();
+        assert_eq!((container, program), (OsStr::new("box"), &["ls", "-l", "-e"].map(OsString::from)[..]));
+        let line = line.with_program(vec!["id".into()]);
+        assert_eq!(line.words()[line.words().len() - 2..], ["box", "id"]);
+    }
+
+    #[test]
+    fn descriptors_come_after_those_of_the_engine() {
+        let (line, number) = line("exec --preserve-fds 2 box").with_descriptor();
+        assert_eq!((line.option(PRESERVE_FDS), number), (Some("3"), 5));
+        assert_eq!(line.words().len(), 4);
     }
 }

@@ -1,6 +1,7 @@
 //! The OCI runtime and the CRIU that do the work.
 
 use crate::error::{OciError, Result};
+use serde_json::Value;
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -25,13 +26,7 @@ const LINKS: &str = "/run/tranship/bin";
 
 /// Become the runtime, with this command line. Returns only if that fails.
 pub(crate) fn become_runtime(words: &[OsString]) -> Result<Infallible> {
-    let runtime = match std::env::var_os(RUNTIME) {
-        Some(path) => PathBuf::from(path),
-        None => RUNTIMES.iter().find_map(|name| find(name)).ok_or_else(|| OciError::NoProgram {
-            name: RUNTIMES.join(" or "),
-            remedy: "install one, or name it in $TRANSHIP_RUNTIME",
-        })?,
-    };
+    let runtime = runtime()?;
     let mut command = Command::new(&runtime);
     command.args(words);
     // Without CRIU everything but checkpoints works, and those fail with the runtime's own words.
@@ -39,6 +34,30 @@ pub(crate) fn become_runtime(words: &[OsString]) -> Result<Infallible> {
         command.env(REAL_CRIU, criu).env("PATH", path_with(&link()?));
     }
     Err(OciError::at("executing", &runtime)(command.exec()))
+}
+
+/// The first process of a container that runs.
+pub(crate) fn first_process(global: &[OsString], container: &OsStr) -> Result<u32> {
+    let failed = |why: &str| OciError::io(format!("asking for the state of {}", container.display()), why);
+    let mut command = Command::new(runtime()?);
+    let output = command.args(global).arg("state").arg(container).output();
+    let output = output.map_err(|why| failed(&why.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    let state: Value = serde_json::from_slice(&output.stdout).map_err(|why| failed(&why.to_string()))?;
+    let pid = state.get("pid").and_then(Value::as_u64).and_then(|pid| u32::try_from(pid).ok());
+    pid.filter(|pid| *pid != 0).ok_or_else(|| failed("it does not run"))
+}
+
+fn runtime() -> Result<PathBuf> {
+    match std::env::var_os(RUNTIME) {
+        Some(path) => Ok(PathBuf::from(path)),
+        None => RUNTIMES.iter().find_map(|name| find(name)).ok_or_else(|| OciError::NoProgram {
+            name: RUNTIMES.join(" or "),
+            remedy: "install one, or name it in $TRANSHIP_RUNTIME",
+        }),
+    }
 }
 
 /// The program `name` in the search path that is not this one.

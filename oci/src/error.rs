@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
-use tranship_node::NodeError;
+use tranship_node::{Isa, NodeError};
 use tranship_recode::RecodeError;
 
 /// What went wrong.
@@ -21,6 +21,13 @@ pub(crate) enum OciError {
         name: String,
         /// How to get it.
         remedy: &'static str,
+    },
+    /// Programs of that machine cannot be translated.
+    NoGuest {
+        /// Their machine.
+        home: Isa,
+        /// This machine.
+        here: Isa,
     },
     /// CRIU or its client said something that makes no sense.
     Protocol(String),
@@ -50,6 +57,11 @@ impl fmt::Display for OciError {
         match self {
             OciError::Io { doing, why } => write!(f, "{doing}: {why}"),
             OciError::NoProgram { name, remedy } => write!(f, "there is no {name} in PATH; {remedy}"),
+            OciError::NoGuest { home, here } => write!(
+                f,
+                "this machine is {here}, the container's program is for {home}; only programs for x86_64 can run abroad so far: \
+                 use a node or an image of the same machine"
+            ),
             OciError::Protocol(what) => write!(f, "unexpected message between CRIU and its client: {what}"),
             OciError::Node(why) => why.fmt(f),
             OciError::Recode(why) => why.fmt(f),

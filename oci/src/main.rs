@@ -1,14 +1,17 @@
 //! `tranship-runc`: an OCI runtime for engines. It is runc (or crun), which gets every command as it came, with two things
-//! added: containers start with the CPU baseline, and the CRIU that checkpoints and restores them is ours under that name
-//! ([`criu`]), which recodes images between a container's home and this machine.
+//! added: programs start with the CPU baseline, and translated if they are of another machine ([`program`]); and the CRIU
+//! that checkpoints and restores them is ours under that name ([`criu`]), which recodes images between a container's home and
+//! this machine.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
 
-mod bundle;
+mod baseline;
 mod command_line;
 mod criu;
 mod delegate;
 mod error;
+mod foreign;
+mod program;
 
 use command_line::{CommandLine, HELP};
 use error::Result;
@@ -22,7 +25,7 @@ fn main() -> ExitCode {
     let name = words.next().unwrap_or_default();
     let words: Vec<OsString> = words.collect();
     let is_criu = Path::new(&name).file_name().is_some_and(|name| name == delegate::CRIU);
-    let failure = match if is_criu { criu::run(&words) } else { run(&words) } {
+    let failure = match if is_criu { criu::run(&words) } else { run(words) } {
         Ok(code) => return code,
         Err(error) => error,
     };
@@ -30,14 +33,17 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn run(words: &[OsString]) -> Result<ExitCode> {
+fn run(words: Vec<OsString>) -> Result<ExitCode> {
     let line = CommandLine::parse(words);
     if line.asks_for_help() {
         print!("{HELP}");
     }
-    if line.starts_a_container() {
-        bundle::apply_baseline(&line.bundle())?;
-    }
-    let never: Infallible = delegate::become_runtime(words)?;
+    let line = match line.command() {
+        "create" | "run" | "exec" if line.asks_for_commands_help() => line,
+        "create" | "run" => program::of_bundle(line)?,
+        "exec" => program::of_exec(line)?,
+        _ => line,
+    };
+    let never: Infallible = delegate::become_runtime(line.words())?;
     match never {}
 }

@@ -1,5 +1,5 @@
 //! The runtime's command line: `[--root-fd N] [--object FD]… [--hole ADDR] [--stats-fd N] [--program PATH]
-//! [--program-fd FD] [--name NAME] [--seccomp-fd N] -- PROGRAM ARGS…`.
+//! [--program-fd FD] [--name NAME] [--own-fd N] [--seccomp-fd N] -- PROGRAM ARGS…`.
 
 use core::ffi::CStr;
 use core::fmt;
@@ -24,6 +24,8 @@ pub struct Options<'a> {
     pub program_fd: Option<i32>,
     /// What the process is to be called, if it is not the last part of the program's path.
     pub name: Option<&'a CStr>,
+    /// What the runtime itself was executed by; not for the guest.
+    pub own_fd: Option<i32>,
     /// The guest's seccomp filters, as an earlier program of the process left them.
     pub seccomp_fd: Option<i32>,
     /// Index of the guest's argument 0.
@@ -49,6 +51,7 @@ Runs an x86-64 Linux program on this machine.
   --program PATH   the program's file, if PROGRAM is only to be its argument 0
   --program-fd FD  the program's file, open
   --name NAME      the process's name, if it is not the last part of the path
+  --own-fd FD      close this, by which the runtime was executed
   --seccomp-fd FD  the guest's filters, as the runtime hands them over in execve
 ";
 
@@ -98,6 +101,7 @@ pub fn parse<'a>(args: impl Iterator<Item = &'a CStr>) -> Result<Options<'a>, Op
         program: None,
         program_fd: None,
         name: None,
+        own_fd: None,
         seccomp_fd: None,
         guest_args: 0,
     };
@@ -116,6 +120,7 @@ pub fn parse<'a>(args: impl Iterator<Item = &'a CStr>) -> Result<Options<'a>, Op
             b"--root-fd" => options.root_fd = Some(fd()?),
             b"--stats-fd" => options.stats_fd = Some(fd()?),
             b"--hole" => options.hole = Some(number(value).ok_or(OptionError::BadValue(option))?),
+            b"--own-fd" => options.own_fd = Some(fd()?),
             b"--seccomp-fd" => options.seccomp_fd = Some(fd()?),
             b"--program-fd" => options.program_fd = Some(fd()?),
             b"--program" => options.program = Some(value),

@@ -101,6 +101,9 @@ unsafe extern "C" fn begin(stack: *mut u8) -> ! {
     if let Some(fd) = options.stats_fd {
         report::set_stats_fd(fd);
     }
+    if let Some(fd) = options.own_fd {
+        linux::close(fd);
+    }
     let filters = options.seccomp_fd;
     let mut objects = [None; MAX_OBJECTS];
     map_objects(&options, &mut objects);

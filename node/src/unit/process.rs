@@ -17,12 +17,17 @@ use rustix::process::{
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
 /// Where programs are looked for if the unit's environment does not say.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How many scripts may run each other, and how much of one is looked at (execve(2)).
+const SCRIPTS: usize = 5;
+const SCRIPT_BYTES: usize = 256;
 
 /// A program in a unit's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,29 +40,57 @@ pub struct Program {
 
 /// Find the program of `spec` in `root` as exec would.
 pub fn find_program(root: &Path, spec: &UnitSpec) -> Result<Program> {
-    let no_program = |why: &str| NodeError::NoProgram { program: spec.program.clone(), why: why.to_owned() };
-    let found = candidates(spec).into_iter().find_map(|path| Some((open_in_root(root, &path)?, path)));
-    let (file, path) = found.ok_or_else(|| {
-        no_program("its root has no such file, or not in PATH; give --root, or a path in the root")
-    })?;
-    let metadata = file.metadata().map_err(|why| no_program(&why.to_string()))?;
-    if !metadata.is_file() || std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 == 0 {
-        return Err(no_program("it is no executable file"));
-    }
-    let isa = elf::machine(&file).map_err(|why| no_program(&why))?;
+    let (path, file) = locate(root, &spec.program, &spec.env, &spec.directory)?;
+    let isa = elf::machine(&file).map_err(|why| no_program(&spec.program, &why))?;
     Ok(Program { path, isa })
 }
 
+/// The same where it may be a script: the machine is that of the program that runs it.
+pub fn find_script(root: &Path, program: &str, env: &[String], directory: &str) -> Result<Program> {
+    let (path, mut file) = locate(root, program, env, directory)?;
+    let mut start = [0; SCRIPT_BYTES];
+    for _ in 0..SCRIPTS {
+        let read = file.read_at(&mut start, 0).map_err(|why| no_program(program, &why.to_string()))?;
+        let Some(interpreter) = interpreter(&start[..read]) else { break };
+        (_, file) = locate(root, interpreter, env, directory)?;
+    }
+    let isa = elf::machine(&file).map_err(|why| no_program(program, &why))?;
+    Ok(Program { path, isa })
+}
+
+/// The interpreter that a script names that starts with these bytes (execve(2), "Interpreter scripts").
+fn interpreter(start: &[u8]) -> Option<&str> {
+    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()
+}
+
+fn no_program(program: &str, why: &str) -> NodeError {
+    NodeError::NoProgram { program: program.to_owned(), why: why.to_owned() }
+}
+
+/// The executable file `program` in `root`, looked up as exec would, and its path there.
+fn locate(root: &Path, program: &str, env: &[String], directory: &str) -> Result<(String, File)> {
+    let mut paths = candidates(program, env, directory).into_iter();
+    let found = paths.find_map(|path| Some((open_in_root(root, &path)?, path)));
+    let (file, path) = found.ok_or_else(|| {
+        no_program(program, "its root has no such file, or not in PATH; give --root, or a path in the root")
+    })?;
+    let metadata = file.metadata().map_err(|why| no_program(program, &why.to_string()))?;
+    if !metadata.is_file() || std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 == 0 {
+        return Err(no_program(program, "it is no executable file"));
+    }
+    Ok((path, file))
+}
+
 /// Absolute paths to try.
-fn candidates(spec: &UnitSpec) -> Vec<String> {
-    let program = &spec.program;
+fn candidates(program: &str, env: &[String], directory: &str) -> Vec<String> {
     if program.starts_with('/') {
-        return vec![program.clone()];
+        return vec![program.to_owned()];
     }
     if program.contains('/') {
-        return vec![format!("{}/{program}", spec.directory.trim_end_matches('/'))];
+        return vec![format!("{}/{program}", directory.trim_end_matches('/'))];
     }
-    let path = spec.env.iter().find_map(|line| line.strip_prefix("PATH=")).unwrap_or(DEFAULT_PATH);
+    let path = env.iter().find_map(|line| line.strip_prefix("PATH=")).unwrap_or(DEFAULT_PATH);
     path.split(':').map(|directory| format!("{directory}/{program}")).collect()
 }
 

@@ -2,21 +2,17 @@
 
 use super::rpc::Options;
 use crate::error::{OciError, Result};
+use crate::foreign;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use tranship_node::Isa;
 use tranship_node::unit::state_area::StateArea;
 use tranship_node::unit::{proc, quiesce};
-use tranship_node::{Isa, NodeError};
 use tranship_recode::{HostLayout, MappedFile, Target, inspect, recode, recode_in_place};
-
-/// Environment variable that has programs translated on their home machine, too, if it is `always`.
-const TRANSLATE: &str = "TRANSHIP_TRANSLATE";
-/// Environment variable with the directory of the in-process runtimes.
-const LIBRARY: &str = "TRANSHIP_LIB";
 
 /// How the name of the memory starts from which the runtime executes itself.
 const RUNTIME_FILE: &[u8] = b"/memfd:tranship-runtime";
@@ -69,16 +65,15 @@ impl Container {
     /// Prepare a restore. `None`: of processes that are at home here.
     pub(super) fn to_restore(options: &Options, place: Place) -> Result<Option<Container>> {
         let here = Isa::here()?;
-        let is_forced = std::env::var_os(TRANSLATE).is_some_and(|value| value == "always");
-        let summary = inspect(&place.images)?;
-        if summary.machine == here.0 && !is_forced {
+        let home = Isa(inspect(&place.images)?.machine);
+        if !foreign::is_foreign(home, here)? {
             return Ok(None);
         }
         let images = beside(&place.images);
         if images.exists() {
             fs::remove_dir_all(&images).map_err(OciError::at("removing", &images))?;
         }
-        let runtime = MappedFile::carried(&runtime(here)?)?;
+        let runtime = MappedFile::carried(&foreign::runtime(here)?)?;
         let layout = HostLayout { machine: here.0, runtime, objects: Vec::new() };
         recode(&place.images, &images, &Target::Host(layout))?;
         Ok(Some(Container::Restoring { images, is_lazy: options.lazy_pages() }))
@@ -150,23 +145,4 @@ fn beside(images: &Path) -> PathBuf {
     let mut name = images.file_name().map_or_else(OsString::new, OsString::from);
     name.push(".tranship");
     images.with_file_name(name)
-}
-
-/// The in-process runtime for machine `isa`.
-fn runtime(isa: Isa) -> Result<PathBuf> {
-    let own = std::env::current_exe().ok();
-    let beside = own.as_ref().and_then(|path| path.parent());
-    let library = std::env::var_os(LIBRARY).map(PathBuf::from);
-    let tried: Vec<PathBuf> = library
-        .into_iter()
-        .chain(beside.map(|path| path.join("../lib/tranship")))
-        .chain(beside.map(Path::to_owned))
-        .collect();
-    let found = tried.iter().map(|path| path.join(format!("runtime-{isa}"))).find(|path| path.exists());
-    found.ok_or_else(|| {
-        OciError::Node(NodeError::Missing {
-            what: format!("runtime-{isa} (looked in {tried:?})"),
-            remedy: format!("name its directory in ${LIBRARY}"),
-        })
-    })
 }

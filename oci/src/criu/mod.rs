@@ -13,9 +13,10 @@ mod socket;
 
 use crate::delegate::{CRIU, REAL_CRIU};
 use crate::error::{OciError, Result};
+use crate::foreign::open_as;
 use socket::Socket;
 use std::ffi::OsString;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -64,16 +65,5 @@ fn interpose(fd: RawFd) -> Result<()> {
     drop((client, relays));
     let from_relay = ours.receive()?.and_then(|message| message.fd);
     let end = from_relay.ok_or_else(|| OciError::Protocol("the relay to CRIU did not start".to_owned()))?;
-    // SAFETY: dup2(2) takes numbers only; `fd` was closed above, and is now CRIU's.
-    let placed = unsafe { libc::dup2(end.as_raw_fd(), fd) };
-    if placed < 0 {
-        return Err(failed(std::io::Error::last_os_error()));
-    }
-    if end.as_raw_fd() == fd {
-        // It lies there already: it is to stay, and to stay open.
-        let _ = end.into_raw_fd();
-        // SAFETY: fcntl(2) takes numbers only.
-        unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
-    }
-    Ok(())
+    open_as(end.into(), fd).map_err(failed)
 }

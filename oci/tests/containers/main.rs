@@ -18,3 +18,8 @@ objects! {
     events
     processes
 }
+
+#[test]
+fn programs_start_abroad() {
+    round::begin_abroad("events");
+}

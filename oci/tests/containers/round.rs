@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, pipe};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -22,13 +22,26 @@ const PLACES: &[(&str, &str, bool)] =
 /// Have the program `object` cross in a container of its own.
 pub(crate) fn cross(object: &str) {
     let container = Container::new(object);
-    let mut steps = Steps::follow(container.create(), 0, "at home");
+    let mut steps = Steps::follow(container.create(false), 0, "at home");
     for (images, place, translated) in PLACES {
         container.checkpoint(images);
         steps = Steps::follow(container.restore(images, *translated), steps.end(), place);
     }
     container.delete();
     steps.end();
+}
+
+/// Start the program `object` abroad, execute another one in its container, and have it come home.
+pub(crate) fn begin_abroad(object: &str) {
+    let container = Container::new(object);
+    let abroad = Steps::follow(container.create(true), 0, "abroad from the start");
+    let executed = container.execute(true, &["/program", "argument"]);
+    assert_eq!(String::from_utf8(executed.stdout).unwrap(), "argument\n");
+    assert_eq!(executed.status.code(), Some(3), "{}", String::from_utf8_lossy(&executed.stderr));
+    container.checkpoint("abroad");
+    let home = Steps::follow(container.restore("abroad", false), abroad.end(), "at home");
+    container.delete();
+    home.end();
 }
 
 /// A container with one program.
@@ -40,20 +53,21 @@ struct Container {
 
 impl Container {
     fn new(object: &str) -> Container {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("containers").join(object);
+        let name = format!("{object}-{}", thread::current().name().unwrap_or_default().replace("::", "-"));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("containers").join(&name);
         let _ = fs::remove_dir_all(&folder);
         for directory in ["dev", "mnt", "proc", "sys", "tmp"] {
             fs::create_dir_all(folder.join("bundle/rootfs").join(directory)).unwrap();
         }
         compile(object, &folder.join("bundle/rootfs/program"));
         fs::write(folder.join("bundle/config.json"), config().to_string()).unwrap();
-        let name = format!("tranship-test-{object}-{}", std::process::id());
+        let name = format!("tranship-test-{name}-{}", std::process::id());
         Container { name, node: Node::start(&folder), folder }
     }
 
     /// Start it; its output.
-    fn create(&self) -> PipeReader {
-        self.detached(|command| {
+    fn create(&self, translated: bool) -> PipeReader {
+        self.detached(translated, |command| {
             command.args(["run", "--detach", "--bundle"]).arg(self.inside("bundle"));
         })
     }
@@ -67,19 +81,29 @@ impl Container {
     }
 
     /// Go on from the checkpoint `images`; its output.
-    fn restore(&self, images: &str, abroad: bool) -> PipeReader {
-        self.detached(|command| {
+    fn restore(&self, images: &str, translated: bool) -> PipeReader {
+        self.detached(translated, |command| {
             command.args(["restore", "--detach", "--bundle"]).arg(self.inside("bundle"));
             command.arg("--image-path").arg(self.inside(images)).arg("--work-path").arg(self.inside("logs"));
-            if abroad {
-                command.env("TRANSHIP_TRANSLATE", "always");
-            }
         })
     }
 
-    fn detached(&self, prepare: impl FnOnce(&mut Command)) -> PipeReader {
-        let (reader, writer): (PipeReader, PipeWriter) = pipe().unwrap();
+    /// Execute a program in it.
+    fn execute(&self, translated: bool, program: &[&str]) -> Output {
+        self.runtime(translated).args(["exec", &self.name]).args(program).output().unwrap()
+    }
+
+    fn runtime(&self, translated: bool) -> Command {
         let mut command = self.node.runtime();
+        if translated {
+            command.env("TRANSHIP_TRANSLATE", "always");
+        }
+        command
+    }
+
+    fn detached(&self, translated: bool, prepare: impl FnOnce(&mut Command)) -> PipeReader {
+        let (reader, writer): (PipeReader, PipeWriter) = pipe().unwrap();
+        let mut command = self.runtime(translated);
         command.arg("--log").arg(self.inside("runtime.log"));
         prepare(&mut command);
         // What the container has for its whole life: a file would be outside of it, which CRIU cannot dump.

@@ -22,7 +22,10 @@ static void prepare(void);
 // At every step, before it is counted.
 static void check(long step);
 
-int main(void) {
+// With an argument, what is executed in the container beside the program: it says that, and 3 is its status.
+int main(int count, char **words) {
+    if (count > 1)
+        return puts(words[1]) < 0 ? 1 : 3;
     prepare();
     for (long step = 0;; step++) {
         check(step);
