@@ -1,5 +1,6 @@
 //! The OCI runtime and the CRIU that do the work.
 
+use crate::command_line::CommandLine;
 use crate::error::{OciError, Result};
 use serde_json::Value;
 use std::convert::Infallible;
@@ -15,6 +16,9 @@ pub(crate) const CRIU: &str = "criu";
 /// Environment variable with the path of the real one.
 pub(crate) const REAL_CRIU: &str = "TRANSHIP_CRIU";
 
+/// Environment variable with the bundle of the container that is restored, for CRIU's relay.
+pub(crate) const BUNDLE: &str = "TRANSHIP_BUNDLE";
+
 /// Environment variable with the OCI runtime to use.
 const RUNTIME: &str = "TRANSHIP_RUNTIME";
 /// Runtimes that are looked for without it, in this order.
@@ -25,10 +29,15 @@ const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 const LINKS: &str = "/run/tranship/bin";
 
 /// Become the runtime, with this command line. Returns only if that fails.
-pub(crate) fn become_runtime(words: &[OsString]) -> Result<Infallible> {
+pub(crate) fn become_runtime(line: &CommandLine) -> Result<Infallible> {
     let runtime = runtime()?;
     let mut command = Command::new(&runtime);
-    command.args(words);
+    command.args(line.words());
+    if line.command() == "restore"
+        && let Ok(bundle) = line.bundle().canonicalize()
+    {
+        command.env(BUNDLE, bundle);
+    }
     // Without CRIU everything but checkpoints works, and those fail with the runtime's own words.
     if let Some(criu) = find(CRIU) {
         command.env(REAL_CRIU, criu).env("PATH", path_with(&link()?));

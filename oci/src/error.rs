@@ -29,6 +29,8 @@ pub(crate) enum OciError {
         /// This machine.
         here: Isa,
     },
+    /// The container's seccomp profile cannot be taken to another machine.
+    Seccomp(String),
     /// CRIU or its client said something that makes no sense.
     Protocol(String),
     /// The container's processes cannot be brought to a stop, or be looked at.
@@ -62,6 +64,9 @@ impl fmt::Display for OciError {
                 "this machine is {here}, the container's program is for {home}; only programs for x86_64 can run abroad so far: \
                  use a node or an image of the same machine"
             ),
+            OciError::Seccomp(what) => {
+                write!(f, "the container's seccomp profile: {what}; use another one, or none")
+            }
             OciError::Protocol(what) => write!(f, "unexpected message between CRIU and its client: {what}"),
             OciError::Node(why) => why.fmt(f),
             OciError::Recode(why) => why.fmt(f),

@@ -12,6 +12,7 @@ mod delegate;
 mod error;
 mod foreign;
 mod program;
+mod seccomp;
 
 use command_line::{CommandLine, HELP};
 use error::Result;
@@ -44,6 +45,6 @@ fn run(words: Vec<OsString>) -> Result<ExitCode> {
         "exec" => program::of_exec(line)?,
         _ => line,
     };
-    let never: Infallible = delegate::become_runtime(line.words())?;
+    let never: Infallible = delegate::become_runtime(&line)?;
     match never {}
 }

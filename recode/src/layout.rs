@@ -27,6 +27,9 @@ pub struct HostLayout {
     pub runtime: MappedFile,
     /// Translated objects of the guest files; those of files that no process maps do no harm.
     pub objects: Vec<GuestObject>,
+    /// The filter (seccomp(2), an array of `struct sock_filter`) that takes the place of the one that processes are under
+    /// at home. Without it such processes are refused.
+    pub filter: Option<Vec<u8>>,
 }
 
 /// A file that is to be mapped.

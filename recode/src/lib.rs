@@ -21,6 +21,7 @@ mod memory;
 mod output;
 mod process;
 mod residue;
+mod seccomp;
 mod set;
 mod state;
 mod to_canonical;

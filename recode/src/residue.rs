@@ -3,6 +3,7 @@
 
 use crate::error::{RecodeError, Result};
 use crate::proto::core_x86::Thread_info_x86;
+use crate::proto::seccomp::Seccomp_filter;
 use crate::proto::vma::Vma_entry;
 use protobuf::Message;
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ pub(crate) struct Residue {
     pub(crate) vmas: Vec<Vma_entry>,
     /// The vDSO as it was, by address.
     pub(crate) pages: Vec<(u64, Vec<u8>)>,
+    /// The seccomp filter of the process.
+    pub(crate) filter: Option<Seccomp_filter>,
 }
 
 /// Kinds of records.
@@ -24,6 +27,7 @@ mod kind {
     pub(super) const THREAD: u32 = 1;
     pub(super) const VMA: u32 = 2;
     pub(super) const PAGES: u32 = 3;
+    pub(super) const FILTER: u32 = 4;
 }
 
 /// Bytes before a record's contents: kind (u32), length (u32), key (u64).
@@ -42,6 +46,9 @@ impl Residue {
         }
         for (address, contents) in &self.pages {
             record(&mut bytes, kind::PAGES, *address, contents);
+        }
+        if let Some(filter) = &self.filter {
+            record(&mut bytes, kind::FILTER, 0, &filter.write_to_bytes().map_err(lost)?);
         }
         if bytes.len() > RESIDUE_BYTES {
             let why = format!("{} bytes of residue, room for {RESIDUE_BYTES}", bytes.len());
@@ -66,6 +73,10 @@ impl Residue {
                 }
                 kind::VMA => residue.vmas.push(Vma_entry::parse_from_bytes(contents).map_err(|_| damaged())?),
                 kind::PAGES => residue.pages.push((key, contents.to_vec())),
+                kind::FILTER => {
+                    let filter = Seccomp_filter::parse_from_bytes(contents).map_err(|_| damaged())?;
+                    residue.filter = Some(filter);
+                }
                 _ => return Err(damaged()),
             }
             bytes = rest;

@@ -15,9 +15,11 @@ use crate::proto::fdinfo::Fdinfo_entry;
 use crate::proto::fs::Fs_entry;
 use crate::proto::mm::Mm_entry;
 use crate::proto::rseq::Rseq_entry;
+use crate::proto::seccomp::Seccomp_filter;
 use crate::proto::siginfo::Signal_queue_entry;
 use crate::proto::vma::Vma_entry;
 use crate::residue::Residue;
+use crate::seccomp::{Filters, NewFilters};
 use crate::set::ImageSet;
 use crate::state::{State, Thread};
 use crate::to_host::dumped_signals;
@@ -41,15 +43,44 @@ pub(crate) fn recode(set: &ImageSet) -> Result<(Output<'_>, Vec<Process>)> {
     let mut output = Output::new(set);
     let mut files = Files::load(set)?;
     let mut dropped = BTreeSet::new();
+    let mut home = Vec::new();
     for process in &mut processes {
         let mut journey = Journey { set, host, pid: process.pid, files: &files, dropped: &mut dropped };
-        journey.process(process, &mut output)?;
+        home.push(journey.process(process, &mut output)?);
+    }
+    confine(set, &mut processes, &home, &mut output)?;
+    for (tid, core) in processes.iter().flat_map(|process| &process.threads) {
+        output.messages(&core_name(*tid), [core as &dyn MessageDyn])?;
     }
     let used = used_files(set, &processes)?;
     files.remove(&dropped.difference(&used).copied().collect());
     files.renumber(Renumbering::ToGuest(host));
     output.messages("files.img", files.entries().iter().map(|entry| entry as &dyn MessageDyn))?;
     Ok((output, processes))
+}
+
+/// Put the processes that are under a filter here under their home's; one that has executed a program abroad has lost its
+/// own, but there is one for the container.
+fn confine(
+    set: &ImageSet,
+    processes: &mut [Process],
+    home: &[Option<Seccomp_filter>],
+    output: &mut Output,
+) -> Result<()> {
+    let filters = Filters::load(set)?;
+    let mut new_filters = NewFilters::default();
+    let any = home.iter().flatten().next();
+    for (process, own) in processes.iter_mut().zip(home) {
+        if filters.of(process)?.is_none() {
+            continue;
+        }
+        let filter = own.as_ref().or(any).ok_or_else(|| {
+            let why = "was started abroad under a seccomp filter, and its home's is not known; start it without one";
+            RecodeError::refused(format!("process {}", process.pid), why)
+        })?;
+        new_filters.confine(process.threads.iter_mut().map(|(_, core)| core), filter.clone());
+    }
+    new_filters.write(output)
 }
 
 /// Ids of the files that processes have open, run, map, or have as a directory.
@@ -93,7 +124,9 @@ struct Journey<'a> {
 }
 
 impl Journey<'_> {
-    fn process(&mut self, process: &mut Process, output: &mut Output) -> Result<()> {
+    /// Returns the filter that it is under at home. What becomes of its cores is left to the caller.
+    fn process(&mut self, process: &mut Process, output: &mut Output) -> Result<Option<Seccomp_filter>> {
+        let mut filter = None;
         if let Some(mm) = &mut process.mm {
             let pagemap = pagemap_name(process.pid);
             let memory = Memory::open(self.set, &pagemap)?;
@@ -115,12 +148,12 @@ impl Journey<'_> {
                     restore_thread(core, thread, &state.sigactions, &residue);
                 }
             }
+            filter = residue.filter;
         }
-        for (tid, core) in &mut process.threads {
+        for (_, core) in &mut process.threads {
             core.mtype = Some(March::X86_64.into());
-            output.messages(&core_name(*tid), [core as &dyn MessageDyn])?;
         }
-        Ok(())
+        Ok(filter)
     }
 
     /// The state must be of this host and describe exactly the threads that were dumped, all of them parked.

@@ -10,12 +10,13 @@ use crate::output::Output;
 use crate::process::{Process, core_name, machine_of_all, mm_name, pagemap_name};
 use crate::proto::core_x86::Thread_info_x86;
 use crate::proto::criu_core::core_entry::March;
-use crate::proto::criu_core::{Core_entry, Seccomp_mode, Task_core_entry};
+use crate::proto::criu_core::{Core_entry, Task_core_entry};
 use crate::proto::criu_sa::Sa_entry;
 use crate::proto::mm::Mm_entry;
-use crate::proto::seccomp::Seccomp_entry;
+use crate::proto::seccomp::Seccomp_filter;
 use crate::proto::vma::Vma_entry;
 use crate::residue::Residue;
+use crate::seccomp::{Filters, NewFilters};
 use crate::set::ImageSet;
 use crate::state::{self, State, Thread};
 use crate::to_canonical::find_state;
@@ -42,14 +43,22 @@ const AT_SYSINFO_EHDR: u64 = 33;
 pub(crate) fn recode<'s>(set: &'s ImageSet, layout: &HostLayout) -> Result<(Output<'s>, Vec<Process>)> {
     let mut processes = Process::all(set)?;
     check_home(&processes)?;
-    check_seccomp(set)?;
     let mut output = Output::new(set);
     let mut files = Files::load(set)?;
     let parts = Parts::new(layout, &mut files)?;
+    let filters = Filters::load(set)?;
+    let mut new_filters = NewFilters::default();
     for process in &mut processes {
-        let mut journey = Journey { set, layout, parts: &parts, files: &files, pid: process.pid };
+        let pid = process.pid;
+        let mut journey =
+            Journey { set, layout, parts: &parts, files: &files, pid, filter: filters.of(process)? };
+        if let Some(home) = &journey.filter {
+            let host = journey.filter_of_host(home)?;
+            new_filters.confine(process.threads.iter_mut().map(|(_, core)| core), host);
+        }
         journey.process(process, &mut output)?;
     }
+    new_filters.write(&mut output)?;
     files.renumber(Renumbering::ToHost(layout.machine));
     output.messages("files.img", files.entries().iter().map(|entry| entry as &dyn MessageDyn))?;
     if layout.machine != Host::X86_64 {
@@ -67,17 +76,6 @@ fn check_home(processes: &[Process]) -> Result<()> {
             expected: "x86_64, the only guest machine so far; recode host checkpoints to canonical first"
                 .into(),
         });
-    }
-    Ok(())
-}
-
-fn check_seccomp(set: &ImageSet) -> Result<()> {
-    let name = "seccomp.img";
-    if set.contains(name) {
-        let entries: Vec<Seccomp_entry> = set.messages(name)?;
-        if entries.iter().any(|entry| !entry.seccomp_filters.is_empty()) {
-            return Err(RecodeError::refused(name, "seccomp filters cannot cross; run without them"));
-        }
     }
     Ok(())
 }
@@ -115,9 +113,19 @@ struct Journey<'a> {
     parts: &'a Parts<'a>,
     files: &'a Files,
     pid: u32,
+    /// The filter that it is under at home.
+    filter: Option<Seccomp_filter>,
 }
 
 impl Journey<'_> {
+    /// What it is under on the host, where it is under `home` at home.
+    fn filter_of_host(&self, home: &Seccomp_filter) -> Result<Seccomp_filter> {
+        match &self.layout.filter {
+            Some(filter) => Ok(Seccomp_filter { filter: Some(filter.clone()), ..home.clone() }),
+            None => Err(self.refused("is under a seccomp filter, and nobody says what takes its place on the host; run it without one")),
+        }
+    }
+
     fn process(&mut self, process: &mut Process, output: &mut Output) -> Result<()> {
         if let Some(mm) = &mut process.mm {
             let pagemap = pagemap_name(process.pid);
@@ -127,7 +135,8 @@ impl Journey<'_> {
             }
             let mut pages = NewPages::default();
             let mut state = self.state(mm, &process.threads, &memory)?;
-            let mut residue = Residue { threads: registers(&process.threads), ..Residue::default() };
+            let filter = self.filter.clone();
+            let mut residue = Residue { threads: registers(&process.threads), filter, ..Residue::default() };
             self.take_from_guest(mm, &mut state, &mut residue, &memory, &mut pages)?;
             state.residue = residue.encode(self.pid)?;
             let resume = self.fill_hole(mm, &mut state, &mut pages)?;
@@ -193,9 +202,6 @@ impl Journey<'_> {
         let info = core.thread_info.as_ref();
         let info = info.ok_or_else(|| RecodeError::damaged(&name, 0, "has no x86 registers"))?;
         let more = core.thread_core.get_or_default();
-        if more.seccomp_mode() != Seccomp_mode::disabled {
-            return Err(RecodeError::refused(name, "the thread is under seccomp; run without it"));
-        }
         let rseq = more.rseq_entry.get_or_default();
         if rseq.rseq_cs_pointer() != 0 {
             return Err(RecodeError::refused(name, "the thread is in a restartable sequence; dump again"));

@@ -29,7 +29,7 @@ pub fn from_canonical(unit: &UnitDir, how: &Translation) -> Result<PathBuf> {
 
 fn layout(unit: &UnitDir, programs: &[GuestProgram]) -> Result<HostLayout> {
     let objects = programs.iter().map(|program| guest_object(unit, program)).collect::<Result<_>>()?;
-    Ok(HostLayout { machine: Isa::here()?.0, runtime: mapped(&present_runtime()?)?, objects })
+    Ok(HostLayout { machine: Isa::here()?.0, runtime: mapped(&present_runtime()?)?, objects, filter: None })
 }
 
 fn guest_object(unit: &UnitDir, program: &GuestProgram) -> Result<GuestObject> {

@@ -1,8 +1,10 @@
 //! A container on its way into a checkpoint or out of one.
 
 use super::rpc::Options;
+use crate::delegate::BUNDLE;
 use crate::error::{OciError, Result};
-use crate::foreign;
+use crate::{foreign, seccomp};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -74,7 +76,7 @@ impl Container {
             fs::remove_dir_all(&images).map_err(OciError::at("removing", &images))?;
         }
         let runtime = MappedFile::carried(&foreign::runtime(here)?)?;
-        let layout = HostLayout { machine: here.0, runtime, objects: Vec::new() };
+        let layout = HostLayout { machine: here.0, runtime, objects: Vec::new(), filter: filter(here)? };
         recode(&place.images, &images, &Target::Host(layout))?;
         Ok(Some(Container::Restoring { images, is_lazy: options.lazy_pages() }))
     }
@@ -113,6 +115,16 @@ impl Container {
             let _ = quiesce::release(pid);
         }
     }
+}
+
+/// The filter for machine `here` that the container's bundle asks for.
+fn filter(here: Isa) -> Result<Option<Vec<u8>>> {
+    let Some(bundle) = std::env::var_os(BUNDLE) else { return Ok(None) };
+    let path = Path::new(&bundle).join("config.json");
+    let text = fs::read(&path).map_err(OciError::at("reading", &path))?;
+    let config: Value = serde_json::from_slice(&text).map_err(OciError::at("reading", &path))?;
+    let profile = config.pointer("/linux/seccomp").filter(|profile| !profile.is_null());
+    profile.map(|profile| seccomp::compile(profile, here.0)).transpose()
 }
 
 /// The runtime's own file, which is nowhere in the container, as CRIU is told of it: what processes execute that have

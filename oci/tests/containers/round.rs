@@ -60,7 +60,9 @@ impl Container {
             fs::create_dir_all(folder.join("bundle/rootfs").join(directory)).unwrap();
         }
         compile(object, &folder.join("bundle/rootfs/program"));
-        fs::write(folder.join("bundle/config.json"), config().to_string()).unwrap();
+        let mut config = config();
+        special(object, &mut config);
+        fs::write(folder.join("bundle/config.json"), config.to_string()).unwrap();
         let name = format!("tranship-test-{name}-{}", std::process::id());
         Container { name, node: Node::start(&folder), folder }
     }
@@ -181,6 +183,41 @@ fn compile(object: &str, program: &Path) {
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-Wall", "-Werror", "-static", "-o"]).arg(program).arg(source.with_extension("c"));
     succeed(&mut gcc, String::new);
+}
+
+/// What the container of one program has besides.
+fn special(object: &str, config: &mut Value) {
+    if object == "seccomp" {
+        config["linux"]["seccomp"] = profile();
+    }
+}
+
+/// A seccomp profile with conditions of each kind.
+fn profile() -> Value {
+    let rule = |name: &str, action: &str, errno: i32, args: &[(u32, u64, u64, &str)]| {
+        let args: Vec<Value> = args
+            .iter()
+            .map(|(index, value, second, op)| json!({ "index": index, "value": value, "valueTwo": second, "op": op }))
+            .collect();
+        match action {
+            "SCMP_ACT_ALLOW" => json!({ "names": [name], "action": action, "args": args }),
+            _ => json!({ "names": [name], "action": action, "errnoRet": errno, "args": args }),
+        }
+    };
+    let (allow, refuse) = ("SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO");
+    json!({
+        "defaultAction": allow,
+        "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64"],
+        "syscalls": [
+            rule("chroot", refuse, libc::EPERM, &[]),
+            rule("mkdir", refuse, libc::ENOTCONN, &[]),
+            rule("mkdirat", refuse, libc::ENOTCONN, &[]),
+            rule("umask", refuse, libc::EPERM, &[(0, 6, 2, "SCMP_CMP_MASKED_EQ")]),
+            rule("socket", refuse, libc::EXDEV, &[(0, 1, 0, "SCMP_CMP_NE"), (1, 5, 0, "SCMP_CMP_LE"), (2, 3, 0, "SCMP_CMP_LT")]),
+            rule("lseek", refuse, libc::ENODEV, &[(1, 999, 0, "SCMP_CMP_GT")]),
+            rule("lseek", refuse, libc::ENOTTY, &[(1, 0, 0, "SCMP_CMP_EQ"), (2, 2, 0, "SCMP_CMP_GE")]),
+        ],
+    })
 }
 
 /// An ordinary container as engines make them, but for seccomp.

@@ -21,6 +21,7 @@ pub(crate) fn parking_host(scratch: &Scratch) -> Target {
         machine: Host::X86_64,
         runtime: MappedFile::open(&runtime, path).unwrap(),
         objects: vec![],
+        filter: None,
     })
 }
 
