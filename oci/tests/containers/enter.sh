@@ -1,11 +1,14 @@
 # enter.sh ROOT WORK INSTALLED: a node's view of this machine, for as long as standard input is open. WORK is /tmp there,
-# INSTALLED is /opt/tranship.
+# INSTALLED is /opt/tranship; ROOT is not written to.
 set -e
-root=$1
 mount --make-rprivate /
-mount --bind "$root" "$root"
-cd "$root"
-mkdir -p dev opt/tranship proc run sys tmp
+mkdir -p "$2/.node"
+mount -t tmpfs node "$2/.node"
+cd "$2/.node"
+mkdir upper scratch root
+mount -t overlay -o "lowerdir=$1,upperdir=upper,workdir=scratch" overlay root
+cd root
+mkdir -p dev opt/tranship proc run sys tmp var/lib/containers
 mount --bind "$2" tmp
 mount --bind "$3" opt/tranship
 mount --rbind /dev dev
@@ -13,7 +16,10 @@ mount -t proc proc proc
 mount -t sysfs sysfs sys
 mount --rbind /sys/fs/cgroup sys/fs/cgroup
 mount -t tmpfs run run
+# No layers on layers: what engines keep is elsewhere.
+mount -t tmpfs containers var/lib/containers
 mkdir run/criu
+ip link set lo up
 pivot_root . .
 umount -l .
 cd /

@@ -3,6 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod node;
+mod podman;
 mod round;
 
 macro_rules! objects {

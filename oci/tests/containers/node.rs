@@ -13,13 +13,17 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A node whose /tmp is the directory `work`.
+    /// A node with runc, whose /tmp is the directory `work`.
     pub(crate) fn start(work: &Path) -> Node {
-        let root =
-            Lab::new(None).x86_root(&mut |step| eprintln!("{step}")).unwrap_or_else(|why| panic!("{why}"));
+        let root = Lab::new(None).x86_root(&mut |step| eprintln!("{step}"));
+        Node::with_root(&root.unwrap_or_else(|why| panic!("{why}")), work)
+    }
+
+    /// A node with this root.
+    pub(crate) fn with_root(root: &Path, work: &Path) -> Node {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--pid", "--fork", "--kill-child", "sh"]);
+        command.args(["--mount", "--net", "--pid", "--fork", "--kill-child", "sh"]);
         command.arg(here.join("tests/containers/enter.sh")).arg(root).arg(work).arg(here.join("../dist"));
         let mut first = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -37,7 +41,7 @@ impl Node {
     pub(crate) fn command(&self, program: &str) -> Command {
         let first = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.first.id())).unwrap();
         let mut command = Command::new("nsenter");
-        command.args(["--mount", "--pid", "--target", first.trim(), "--", program]);
+        command.args(["--mount", "--net", "--pid", "--target", first.trim(), "--", program]);
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("TRANSHIP_LIB", "/opt/tranship");
         command.stdin(Stdio::null());
         command

@@ -1,0 +1,54 @@
+//! Podman's own checkpoints, with its defaults: default seccomp profile, overlay storage, exported archives.
+
+use crate::node::{Node, succeed};
+use std::fs;
+use std::path::Path;
+use tranship_lab::{Lab, Recipe};
+
+/// A node with Podman.
+const PODMAN: Recipe = Recipe {
+    suite: "forky",
+    architecture: "amd64",
+    packages: &[
+        "base-files",
+        "base-passwd",
+        "bash",
+        "busybox-static",
+        "ca-certificates",
+        "conmon",
+        "coreutils",
+        "criu",
+        "dash",
+        "golang-github-containers-common",
+        "golang-github-containers-image",
+        "grep",
+        "gzip",
+        "iproute2",
+        "iptables",
+        "mount",
+        "netavark",
+        "nftables",
+        "podman",
+        "runc",
+        "tar",
+    ],
+};
+
+#[test]
+fn podman_takes_a_container_abroad_and_back() {
+    let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("containers/podman");
+    let _ = fs::remove_dir_all(&work);
+    fs::create_dir_all(&work).unwrap();
+    fs::copy(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/containers/podman.sh"),
+        work.join("podman.sh"),
+    )
+    .unwrap();
+    let root = Lab::new(None).tree("podman", &PODMAN).unwrap_or_else(|why| panic!("{why}"));
+    let node = Node::with_root(&root, &work);
+    let output = succeed(node.command("/usr/bin/bash").arg("/tmp/podman.sh"), String::new);
+    let said = String::from_utf8(output.stdout).unwrap();
+    let expected: Vec<String> = (0..said.lines().count()).map(|step| step.to_string()).collect();
+    assert!(expected.len() >= 15, "{said}");
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected);
+}

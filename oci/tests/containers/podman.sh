@@ -1,0 +1,54 @@
+# A container's way by podman's own commands, from home to abroad and back; prints what it has said at the end.
+set -e
+export PODMAN_IGNORE_CGROUPSV1_WARNING=1
+for name in iptables ip6tables iptables-save ip6tables-save iptables-restore ip6tables-restore; do
+    ln -sf xtables-nft-multi /usr/sbin/$name
+done
+cp /usr/share/base-passwd/passwd.master /etc/passwd
+cp /usr/share/base-passwd/group.master /etc/group
+# Engines pass no environment on to their runtime.
+cat >/usr/bin/runtime <<'END'
+#!/bin/sh
+export TRANSHIP_LIB=/opt/tranship
+[ ! -e /run/abroad ] || export TRANSHIP_TRANSLATE=always
+exec /opt/tranship/tranship-runc-x86_64 "$@"
+END
+chmod +x /usr/bin/runtime
+
+engine() { podman --cgroup-manager cgroupfs --runtime /usr/bin/runtime "$@"; }
+# runs NAME native|translated: that it does; code in memory of no file is translated code.
+runs() {
+    local maps=/proc/$(engine inspect -f '{{.State.Pid}}' "$1")/maps how=native
+    ! grep -q ' r-xp 00000000 00:00 0 *$' "$maps" || how=translated
+    [ $how = "$2" ] || { echo "$1 runs $how" >&2; exit 1; }
+}
+# steps NAME: wait until the container has said five lines more.
+steps() {
+    local before=$(engine logs "$1" | wc -l)
+    until [ "$(engine logs "$1" | wc -l)" -ge $((before + 5)) ]; do sleep 0.05; done
+}
+
+mkdir -p /run/image/bin
+cp /usr/bin/busybox /run/image/bin
+for name in cat echo sh sleep; do ln -s busybox /run/image/bin/$name; done
+tar -C /run/image -c . | podman import --quiet - box >/dev/null
+
+engine run -d --network none --name home box sh -c 'i=0; while sleep 0.02; do echo $i; i=$((i + 1)); done' >/dev/null
+steps home
+runs home native
+engine container checkpoint --export /run/1.tar home >/dev/null
+engine rm home >/dev/null
+touch /run/abroad
+engine container restore --import /run/1.tar --name abroad >/dev/null
+steps abroad
+runs abroad translated
+[ "$(engine exec abroad echo executed)" = executed ]
+engine container checkpoint --export /run/2.tar abroad >/dev/null
+engine rm abroad >/dev/null
+rm /run/abroad
+engine container restore --import /run/2.tar --name back >/dev/null
+steps back
+runs back native
+engine stop --time 0 back >/dev/null 2>&1
+engine logs back
+engine rm back >/dev/null
