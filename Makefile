@@ -4,7 +4,7 @@
 export PATH := /usr/bin:/bin:/usr/sbin:/sbin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: setup blobs agents build test test-packages test-crossings test-suites demo bench-translate bench-recode bench-quiesce fmt lint clean help
+.PHONY: setup blobs agents build test test-packages test-crossings test-suites demo bench-translate bench-recode bench-quiesce bench-containers fmt lint clean help
 
 setup: ## install missing Debian packages and fetch crates
 	@setup/install
@@ -41,6 +41,9 @@ bench-recode: setup blobs ## measure what recoding a checkpoint costs; writes do
 
 bench-quiesce: setup blobs agents ## measure what bringing translated programs to a stop takes; writes docs/bench-quiesce.md
 	cargo bench -q -p tranship --bench quiesce -- --output docs/bench-quiesce.md
+
+bench-containers: setup blobs agents ## measure what crossing costs a container; writes docs/bench-containers.md
+	cargo bench -q -p tranship-oci --bench overhead -- --output docs/bench-containers.md
 
 fmt: ## format all Rust sources
 	cargo fmt --all

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// What CRIU locks networks with by default.
 const IPTABLES: &str = "iptables-restore";
@@ -26,6 +27,8 @@ struct Relay {
     container: Option<Container>,
     /// Where CRIU and its client look for what went wrong.
     log: Option<PathBuf>,
+    /// How long what was done here took, to be written there when CRIU is done: it makes the file anew when it begins.
+    times: Vec<String>,
 }
 
 /// Relay between `client` and the process that gets its end from `criu`, until one of them has closed. Returns this
@@ -46,7 +49,15 @@ impl Relay {
         // Made by this process, so that CRIU looks for descriptors in this process.
         let (criu, end) = Socket::pair()?;
         to_criu.send(b"yours", Some(end.as_fd()))?;
-        Ok(Relay { client, criu, client_pid, lent: Vec::new(), container: None, log: None })
+        Ok(Relay {
+            client,
+            criu,
+            client_pid,
+            lent: Vec::new(),
+            container: None,
+            log: None,
+            times: Vec::new(),
+        })
     }
 
     fn run(&mut self) -> Result<()> {
@@ -85,7 +96,7 @@ impl Relay {
         if let Some(options) = request.opts.as_mut() {
             let prepared = self.lend(options).and_then(|()| self.prepare(kind, options));
             if let Err(error) = prepared {
-                self.write_log(&error);
+                self.write_log(&complaint(&error));
                 return self.answer(&refusal(kind, &error));
             }
         }
@@ -98,9 +109,10 @@ impl Relay {
         let malformed = |why: protobuf::Error| OciError::Protocol(why.to_string());
         let response = Response::parse_from_bytes(&message.bytes).map_err(malformed)?;
         if response.type_() == Type::NOTIFY && response.notify.script() == "post-dump" {
-            let dumped = self.container.as_mut().map_or(Ok(()), Container::dumped);
+            let dumped =
+                self.timed("recoded", |relay| relay.container.as_mut().map_or(Ok(()), Container::dumped));
             if let Err(error) = dumped {
-                self.write_log(&error);
+                self.write_log(&complaint(&error));
                 let mut verdict = Request::new();
                 verdict.set_type(Type::NOTIFY);
                 verdict.set_notify_success(false);
@@ -111,6 +123,7 @@ impl Relay {
             && let Some(container) = self.container.take()
         {
             container.finish(response.success());
+            self.write_log(&self.times.concat());
         }
         self.client.send(&message.bytes, message.fd.as_ref().map(AsFd::as_fd))
     }
@@ -145,11 +158,11 @@ impl Relay {
             Type::DUMP => {
                 self.log = Some(place.log.join(log_name(options, "dump.log")));
                 choose_network_lock(options);
-                self.container = Container::to_dump(options, place)?;
+                self.container = self.timed("parked", |_| Container::to_dump(options, place))?;
             }
             Type::RESTORE => {
                 self.log = Some(place.log.join(log_name(options, "restore.log")));
-                self.container = Container::to_restore(options, place)?;
+                self.container = self.timed("recoded", |_| Container::to_restore(options, place))?;
                 // In the place of the client's directory.
                 if let Some(directory) = self.container.as_ref().map(Container::images) {
                     let directory = File::open(directory).map_err(OciError::at("opening", directory))?;
@@ -162,14 +175,26 @@ impl Relay {
         Ok(())
     }
 
-    /// Runtimes quote CRIU's log when CRIU has failed, the lines with this word.
-    fn write_log(&self, error: &OciError) {
+    /// Do it, and note how long it took.
+    fn timed<T>(&mut self, what: &str, work: impl FnOnce(&mut Relay) -> T) -> T {
+        let start = Instant::now();
+        let done = work(self);
+        self.times.push(format!("tranship: {what} in {:.3} ms\n", start.elapsed().as_secs_f64() * 1e3));
+        done
+    }
+
+    fn write_log(&self, text: &str) {
         let opened = self.log.as_ref().map(|path| File::options().append(true).create(true).open(path));
         if let Some(Ok(mut log)) = opened {
-            // That it failed is known without the log, too.
-            let _ = writeln!(log, "Error (tranship): {error}");
+            // What has failed is known without the log, too.
+            let _ = log.write_all(text.as_bytes());
         }
     }
+}
+
+/// Runtimes quote CRIU's log when it has failed, the lines with this word.
+fn complaint(error: &OciError) -> String {
+    format!("Error (tranship): {error}\n")
 }
 
 fn refusal(kind: Type, error: &OciError) -> Response {

@@ -17,6 +17,7 @@ macro_rules! objects {
 
 objects! {
     events
+    memory
     processes
     seccomp
 }

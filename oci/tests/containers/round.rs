@@ -45,14 +45,16 @@ pub(crate) fn begin_abroad(object: &str) {
 }
 
 /// A container with one program.
-struct Container {
+pub(crate) struct Container {
+    /// Whether runc and CRIU are alone with it.
+    pub(crate) is_stock: bool,
     name: String,
     folder: PathBuf,
     node: Node,
 }
 
 impl Container {
-    fn new(object: &str) -> Container {
+    pub(crate) fn new(object: &str) -> Container {
         let name = format!("{object}-{}", thread::current().name().unwrap_or_default().replace("::", "-"));
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("containers").join(&name);
         let _ = fs::remove_dir_all(&folder);
@@ -64,26 +66,26 @@ impl Container {
         special(object, &mut config);
         fs::write(folder.join("bundle/config.json"), config.to_string()).unwrap();
         let name = format!("tranship-test-{name}-{}", std::process::id());
-        Container { name, node: Node::start(&folder), folder }
+        Container { is_stock: false, name, node: Node::start(&folder), folder }
     }
 
     /// Start it; its output.
-    fn create(&self, translated: bool) -> PipeReader {
+    pub(crate) fn create(&self, translated: bool) -> PipeReader {
         self.detached(translated, |command| {
             command.args(["run", "--detach", "--bundle"]).arg(self.inside("bundle"));
         })
     }
 
     /// Write its checkpoint `images`; it is gone then.
-    fn checkpoint(&self, images: &str) {
-        let mut command = self.node.runtime();
+    pub(crate) fn checkpoint(&self, images: &str) {
+        let mut command = self.runtime(false);
         command.args(["checkpoint", "--image-path"]).arg(self.inside(images));
         command.arg("--work-path").arg(self.inside("logs")).arg(&self.name);
         succeed(&mut command, || self.log("dump.log"));
     }
 
     /// Go on from the checkpoint `images`; its output.
-    fn restore(&self, images: &str, translated: bool) -> PipeReader {
+    pub(crate) fn restore(&self, images: &str, translated: bool) -> PipeReader {
         self.detached(translated, |command| {
             command.args(["restore", "--detach", "--bundle"]).arg(self.inside("bundle"));
             command.arg("--image-path").arg(self.inside(images)).arg("--work-path").arg(self.inside("logs"));
@@ -96,7 +98,8 @@ impl Container {
     }
 
     fn runtime(&self, translated: bool) -> Command {
-        let mut command = self.node.runtime();
+        let stock = || self.node.command("/usr/sbin/runc");
+        let mut command = if self.is_stock { stock() } else { self.node.runtime() };
         if translated {
             command.env("TRANSHIP_TRANSLATE", "always");
         }
@@ -117,7 +120,7 @@ impl Container {
         reader
     }
 
-    fn delete(&self) {
+    pub(crate) fn delete(&self) {
         let mut command = self.node.runtime();
         command.args(["delete", "--force", &self.name]).stdout(Stdio::null()).stderr(Stdio::null());
         let _ = command.status();
@@ -144,14 +147,14 @@ impl Drop for Container {
 }
 
 /// The steps of a program at one place: none is missing or comes twice, wherever it made those before.
-struct Steps {
+pub(crate) struct Steps {
     reader: JoinHandle<usize>,
     place: &'static str,
 }
 
 impl Steps {
     /// Follow `output` from step `made` on; returns after some steps.
-    fn follow(output: PipeReader, made: usize, place: &'static str) -> Steps {
+    pub(crate) fn follow(output: PipeReader, made: usize, place: &'static str) -> Steps {
         let (enough, wait) = channel();
         let reader = thread::spawn(move || {
             let mut next = made;
@@ -172,7 +175,7 @@ impl Steps {
     }
 
     /// Once the program is gone: the step that it would have made next.
-    fn end(self) -> usize {
+    pub(crate) fn end(self) -> usize {
         let Steps { reader, place } = self;
         reader.join().unwrap_or_else(|_| panic!("{place}: the program went wrong"))
     }
