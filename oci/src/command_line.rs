@@ -76,6 +76,14 @@ impl CommandLine {
         &self.words[..self.command]
     }
 
+    /// Where the runtime keeps the state of its containers, if that is given.
+    pub(crate) fn root(&self) -> Option<&str> {
+        let mut words = self.global().iter().filter_map(|word| word.to_str());
+        let is_root = |word: &&str| matches!(word.trim_start_matches('-').split('=').next(), Some("root"));
+        let word = words.find(is_root)?;
+        word.split_once('=').map(|(_, value)| value).or_else(|| words.next())
+    }
+
     /// The command; empty if there is none.
     pub(crate) fn command(&self) -> &str {
         self.words.get(self.command).and_then(|word| word.to_str()).unwrap_or_default()
@@ -187,6 +195,10 @@ mod tests {
         assert_eq!(bundle(conmon), ("create".to_owned(), "/b".to_owned()));
         assert_eq!(bundle("--root /run/create run -b=/x id"), ("run".to_owned(), "/x".to_owned()));
         assert_eq!(bundle("create id"), ("create".to_owned(), ".".to_owned()));
+        let root = |text: &str| line(text).root().map(str::to_owned);
+        assert_eq!(root(conmon).as_deref(), Some("/run/runc"));
+        assert_eq!(root("--debug --root /r state id").as_deref(), Some("/r"));
+        assert_eq!(root("--rootless true state id"), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(crate) const CRIU: &str = "criu";
 /// Environment variable with the path of the real one.
 pub(crate) const REAL_CRIU: &str = "TRANSHIP_CRIU";
 
-/// Environment variable with the bundle of the container that is restored, for CRIU's relay.
+/// Environment variable with the bundle of the container that is checkpointed or restored, for CRIU's relay.
 pub(crate) const BUNDLE: &str = "TRANSHIP_BUNDLE";
 
 /// Environment variable with the OCI runtime to use.
@@ -33,9 +33,12 @@ pub(crate) fn become_runtime(line: &CommandLine) -> Result<Infallible> {
     let runtime = runtime()?;
     let mut command = Command::new(&runtime);
     command.args(line.words());
-    if line.command() == "restore"
-        && let Ok(bundle) = line.bundle().canonicalize()
-    {
+    let bundle = match line.command() {
+        "restore" => line.bundle().canonicalize().ok(),
+        "checkpoint" => line.words().last().and_then(|container| bundle_of(line, container)),
+        _ => None,
+    };
+    if let Some(bundle) = bundle {
         command.env(BUNDLE, bundle);
     }
     // Without CRIU everything but checkpoints works, and those fail with the runtime's own words.
@@ -43,6 +46,21 @@ pub(crate) fn become_runtime(line: &CommandLine) -> Result<Infallible> {
         command.env(REAL_CRIU, criu).env("PATH", path_with(&link()?));
     }
     Err(OciError::at("executing", &runtime)(command.exec()))
+}
+
+/// The bundle of a container, as runc or crun has it in its state: both are files of JSON.
+fn bundle_of(line: &CommandLine, container: &OsStr) -> Option<PathBuf> {
+    let given = line.root().map(|root| vec![PathBuf::from(root)]);
+    let roots = given.unwrap_or_else(|| RUNTIMES.iter().map(|name| Path::new("/run").join(name)).collect());
+    let read = |path: PathBuf| serde_json::from_slice::<Value>(&fs::read(path).ok()?).ok();
+    roots.iter().map(|root| root.join(container)).find_map(|directory| {
+        if let Some(status) = read(directory.join("status")) {
+            return Some(PathBuf::from(status.get("bundle")?.as_str()?));
+        }
+        let state = read(directory.join("state.json"))?;
+        let labels = state.pointer("/config/labels")?.as_array()?;
+        labels.iter().find_map(|label| label.as_str()?.strip_prefix("bundle=").map(PathBuf::from))
+    })
 }
 
 /// The first process of a container that runs.

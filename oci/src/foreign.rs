@@ -13,7 +13,7 @@ const TRANSLATE: &str = "TRANSHIP_TRANSLATE";
 /// Environment variable with the directory of the in-process runtimes.
 const LIBRARY: &str = "TRANSHIP_LIB";
 /// The machine whose programs can be translated.
-const GUEST: Isa = Isa(Host::X86_64);
+pub(crate) const GUEST: Isa = Isa(Host::X86_64);
 
 /// Whether programs of machine `home` run translated on machine `here`.
 pub(crate) fn is_foreign(home: Isa, here: Isa) -> Result<bool> {

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use support::{Criu, Program, Scratch, compile};
-use tranship_recode::{Report, Target, recode};
+use tranship_recode::{Home, Report, Target, recode};
 
 /// Each recoding is done so often; the median counts.
 const ROUNDS: usize = 21;
@@ -80,7 +80,7 @@ impl Subject {
         std::thread::sleep(Duration::from_millis(100));
         park_all(&BTreeSet::from([self.program.pid]));
         criu.dump(self.program.pid, &parked);
-        rows.push(self.row("x86-64 → home", &parked, &Target::Canonical));
+        rows.push(self.row("x86-64 → home", &parked, &Target::Canonical(Home::default())));
         // It was dumped for good: there is no process to end.
         std::mem::forget(self.program);
         rows

@@ -14,9 +14,17 @@ use tranship_abi::host::Host;
 /// What a checkpoint is recoded to.
 pub enum Target {
     /// The canonical form: the guest's own machine, with nothing of ours in it.
-    Canonical,
+    Canonical(Home),
     /// A host.
     Host(HostLayout),
+}
+
+/// What a checkpoint that is to go home does not say of it.
+#[derive(Default)]
+pub struct Home {
+    /// The filter (seccomp(2), an array of `struct sock_filter`) for processes that are under one here and were not at home
+    /// before. Without it such processes are refused.
+    pub filter: Option<Vec<u8>>,
 }
 
 /// A host, and what is to be mapped there.

@@ -35,7 +35,7 @@ pub use error::{RecodeError, Result};
 pub use flatten::{FlatFile, Piece, flatten};
 pub use in_place::recode_in_place;
 pub use inspect::{MappingSummary, ProcessSummary, Summary, inspect};
-pub use layout::{GuestObject, HostLayout, MappedFile, Target, link_base};
+pub use layout::{GuestObject, Home, HostLayout, MappedFile, Target, link_base};
 pub use memory::{Extent, Memory, PAGE};
 pub use output::Report;
 pub use set::{FileSource, ImageSet};
@@ -51,7 +51,7 @@ pub fn recode(from: &Path, to: &Path, target: &Target) -> Result<Report> {
     let set = ImageSet::open(from)?;
     set.refuse()?;
     let (output, processes) = match target {
-        Target::Canonical => to_canonical::recode(&set)?,
+        Target::Canonical(home) => to_canonical::recode(&set, home)?,
         Target::Host(layout) => to_host::recode(&set, layout)?,
     };
     let report = output.write(to)?;

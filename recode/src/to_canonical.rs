@@ -3,7 +3,7 @@
 
 use crate::error::{RecodeError, Result};
 use crate::files::{Files, Renumbering};
-use crate::layout::GUEST_END;
+use crate::layout::{GUEST_END, Home};
 use crate::memory::{self, Memory, NewPages, PAGE};
 use crate::output::Output;
 use crate::process::{Process, core_name, machine_of_all, mm_name, pagemap_name};
@@ -37,7 +37,7 @@ const AGENT_SIGNAL: u32 = 64;
 const AT_ENTRY: u64 = 9;
 
 /// The output of recoding `set`, a host checkpoint, and the processes in it.
-pub(crate) fn recode(set: &ImageSet) -> Result<(Output<'_>, Vec<Process>)> {
+pub(crate) fn recode<'s>(set: &'s ImageSet, to: &Home) -> Result<(Output<'s>, Vec<Process>)> {
     let mut processes = Process::all(set)?;
     let host = machine_of_all(&processes)?;
     let mut output = Output::new(set);
@@ -48,7 +48,7 @@ pub(crate) fn recode(set: &ImageSet) -> Result<(Output<'_>, Vec<Process>)> {
         let mut journey = Journey { set, host, pid: process.pid, files: &files, dropped: &mut dropped };
         home.push(journey.process(process, &mut output)?);
     }
-    confine(set, &mut processes, &home, &mut output)?;
+    confine(set, to, &mut processes, &home, &mut output)?;
     for (tid, core) in processes.iter().flat_map(|process| &process.threads) {
         output.messages(&core_name(*tid), [core as &dyn MessageDyn])?;
     }
@@ -63,6 +63,7 @@ pub(crate) fn recode(set: &ImageSet) -> Result<(Output<'_>, Vec<Process>)> {
 /// own, but there is one for the container.
 fn confine(
     set: &ImageSet,
+    to: &Home,
     processes: &mut [Process],
     home: &[Option<Seccomp_filter>],
     output: &mut Output,
@@ -71,14 +72,13 @@ fn confine(
     let mut new_filters = NewFilters::default();
     let any = home.iter().flatten().next();
     for (process, own) in processes.iter_mut().zip(home) {
-        if filters.of(process)?.is_none() {
-            continue;
-        }
-        let filter = own.as_ref().or(any).ok_or_else(|| {
+        let Some(here) = filters.of(process)? else { continue };
+        let given = || to.filter.clone().map(|filter| Seccomp_filter { filter: Some(filter), ..here });
+        let filter = own.as_ref().or(any).cloned().or_else(given).ok_or_else(|| {
             let why = "was started abroad under a seccomp filter, and its home's is not known; start it without one";
             RecodeError::refused(format!("process {}", process.pid), why)
         })?;
-        new_filters.confine(process.threads.iter_mut().map(|(_, core)| core), filter.clone());
+        new_filters.confine(process.threads.iter_mut().map(|(_, core)| core), filter);
     }
     new_filters.write(output)
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use tranship_lab::companions;
 use tranship_node::Isa;
 use tranship_recode::{
-    FileSource, GuestObject, HostLayout, MappedFile, RecodeError, Target, link_base, recode,
+    FileSource, GuestObject, Home, HostLayout, MappedFile, RecodeError, Target, link_base, recode,
 };
 
 /// Recode a CRIU image set: to its canonical form, or for a machine that is to run it translated.
@@ -58,7 +58,7 @@ impl Recode {
 
     fn target(&self) -> Result<Target> {
         if self.to == "canonical" {
-            return Ok(Target::Canonical);
+            return Ok(Target::Canonical(Home::default()));
         }
         let machine: Isa = self.to.parse()?;
         let runtime = match &self.runtime {

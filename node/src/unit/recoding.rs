@@ -8,13 +8,13 @@ use crate::protocol::{GuestProgram, Translation};
 use crate::record::Isa;
 use std::path::{Path, PathBuf};
 use tranship_recode::{
-    FileSource, GuestObject, HostLayout, MappedFile, RecodeError, Target, link_base, recode,
+    FileSource, GuestObject, Home, HostLayout, MappedFile, RecodeError, Target, link_base, recode,
 };
 
 /// From `images/dump` to `images/canonical`.
 pub fn to_canonical(unit: &UnitDir) -> Result<()> {
     let canonical = unit.fresh_images("canonical")?;
-    recode(&unit.images("dump"), &canonical, &Target::Canonical).map(drop).map_err(failure)
+    recode(&unit.images("dump"), &canonical, &Target::Canonical(Home::default())).map(drop).map_err(failure)
 }
 
 /// From `images/received` to what this node can restore; returns where that is.

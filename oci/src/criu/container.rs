@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use tranship_node::Isa;
 use tranship_node::unit::state_area::StateArea;
 use tranship_node::unit::{proc, quiesce};
-use tranship_recode::{HostLayout, MappedFile, Target, inspect, recode, recode_in_place};
+use tranship_recode::{Home, HostLayout, MappedFile, Target, inspect, recode, recode_in_place};
 
 /// How the name of the memory starts from which the runtime executes itself.
 const RUNTIME_FILE: &[u8] = b"/memfd:tranship-runtime";
@@ -36,6 +36,7 @@ pub(super) enum Container {
         /// Whether they go on here after the dump.
         stays: bool,
         images: PathBuf,
+        home: Home,
     },
     /// It is restored from images that were made of the engine's.
     Restoring {
@@ -52,8 +53,10 @@ impl Container {
         if pid == 0 || StateArea::find(pid)?.is_none() {
             return Ok(None);
         }
+        let home = Home { filter: filter(foreign::GUEST)? };
         quiesce::park(pid)?;
-        let container = Container::Dumping { pid, stays: options.leave_running(), images: place.images };
+        let stays = options.leave_running();
+        let container = Container::Dumping { pid, stays, images: place.images, home };
         match runtime_files(pid) {
             Ok(files) => options.external.extend(files),
             Err(error) => {
@@ -91,7 +94,9 @@ impl Container {
     /// The images are written, and CRIU still holds the processes: make the images canonical.
     pub(super) fn dumped(&mut self) -> Result<()> {
         match self {
-            Container::Dumping { images, .. } => Ok(recode_in_place(images, &Target::Canonical).map(drop)?),
+            Container::Dumping { images, home, .. } => {
+                Ok(recode_in_place(images, &Target::Canonical(std::mem::take(home))).map(drop)?)
+            }
             Container::Restoring { .. } => Ok(()),
         }
     }
@@ -117,14 +122,14 @@ impl Container {
     }
 }
 
-/// The filter for machine `here` that the container's bundle asks for.
-fn filter(here: Isa) -> Result<Option<Vec<u8>>> {
+/// The filter for machine `isa` that the container's bundle asks for.
+fn filter(isa: Isa) -> Result<Option<Vec<u8>>> {
     let Some(bundle) = std::env::var_os(BUNDLE) else { return Ok(None) };
     let path = Path::new(&bundle).join("config.json");
     let text = fs::read(&path).map_err(OciError::at("reading", &path))?;
     let config: Value = serde_json::from_slice(&text).map_err(OciError::at("reading", &path))?;
     let profile = config.pointer("/linux/seccomp").filter(|profile| !profile.is_null());
-    profile.map(|profile| seccomp::compile(profile, here.0)).transpose()
+    profile.map(|profile| seccomp::compile(profile, isa.0)).transpose()
 }
 
 /// The runtime's own file, which is nowhere in the container, as CRIU is told of it: what processes execute that have

@@ -26,3 +26,8 @@ objects! {
 fn programs_start_abroad() {
     round::begin_abroad("events");
 }
+
+#[test]
+fn programs_that_start_abroad_go_home_under_their_profile() {
+    round::begin_abroad("seccomp");
+}

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tranship_abi::block::{ThreadBlock, phase};
 use tranship_abi::host::Host;
-use tranship_recode::{HostLayout, MappedFile, Piece, Report, Target, compare, flatten, recode};
+use tranship_recode::{Home, HostLayout, MappedFile, Piece, Report, Target, compare, flatten, recode};
 
 /// A host on this machine whose runtime is `programs/park.S`.
 pub(crate) fn parking_host(scratch: &Scratch) -> Target {
@@ -33,7 +33,7 @@ fn there_and_back(criu: &Criu, scratch: &Scratch, program: &Program) -> (PathBuf
     criu.restore(&host);
     std::thread::sleep(Duration::from_millis(50));
     criu.dump(program.pid, &parked);
-    recode(&parked, &back, &Target::Canonical).unwrap();
+    recode(&parked, &back, &Target::Canonical(Home::default())).unwrap();
     let flat = scratch.path("flat");
     write_flat(&back, &flat);
     criu.restore(&flat);

@@ -4,7 +4,7 @@ use crate::crossings::parking_host;
 use crate::support::{Criu, Program, Scratch, compile};
 use std::path::{Path, PathBuf};
 use tranship_recode::catalogue::{Layout, Rule};
-use tranship_recode::{ImageSet, RecodeError, Target, recode};
+use tranship_recode::{Home, ImageSet, RecodeError, Target, recode};
 
 /// A dump of the counter, to damage.
 fn dumped(scratch: &Scratch) -> PathBuf {
@@ -118,13 +118,13 @@ fn a_missing_image_is_named() {
 fn sets_on_the_wrong_side_are_refused() {
     let scratch = Scratch::new("sets_on_the_wrong_side_are_refused");
     let images = dumped(&scratch);
-    let error = try_recode(&scratch, &images, &Target::Canonical).unwrap_err();
+    let error = try_recode(&scratch, &images, &Target::Canonical(Home::default())).unwrap_err();
     assert!(matches!(&error, RecodeError::State { what, .. } if what.contains("dumped at home")), "{error}");
 
     // Not restored and parked, only recoded: the threads are still running.
     let host = scratch.path("host");
     recode(&images, &host, &parking_host(&scratch)).unwrap();
-    let error = try_recode(&scratch, &host, &Target::Canonical).unwrap_err();
+    let error = try_recode(&scratch, &host, &Target::Canonical(Home::default())).unwrap_err();
     assert!(matches!(&error, RecodeError::NotParked { .. }), "{error}");
     let error = try_recode(&scratch, &host, &parking_host(&scratch)).unwrap_err();
     assert!(matches!(&error, RecodeError::Refused { what, .. } if what.starts_with("process")), "{error}");
@@ -137,6 +137,6 @@ fn parents_in_a_circle_are_noticed() {
     recode(&images, &host, &parking_host(&scratch)).unwrap();
     std::fs::remove_file(host.join("parent")).unwrap();
     std::os::unix::fs::symlink(".", host.join("parent")).unwrap();
-    let error = try_recode(&scratch, &host, &Target::Canonical).unwrap_err();
+    let error = try_recode(&scratch, &host, &Target::Canonical(Home::default())).unwrap_err();
     assert!(matches!(&error, RecodeError::Refused { why, .. } if why.contains("parent sets")), "{error}");
 }

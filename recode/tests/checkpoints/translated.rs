@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tranship_abi::host::Host;
 use tranship_recode::proto::pstree::Pstree_entry;
-use tranship_recode::{ImageSet, Target, inspect, recode};
+use tranship_recode::{Home, ImageSet, Target, inspect, recode};
 
 /// A native program's way to the host and back; it works there for `abroad`. Returns instructions interpreted there.
 fn cross(criu: &Criu, scratch: &Scratch, program: &Program, round: usize, abroad: Duration) -> u64 {
@@ -23,7 +23,7 @@ fn cross(criu: &Criu, scratch: &Scratch, program: &Program, round: usize, abroad
     park_all(&pids);
     let interpreted = pids.iter().map(|pid| Translated::open(*pid).interpreted()).sum();
     criu.dump(program.pid, &parked);
-    recode(&parked, &back, &Target::Canonical).unwrap();
+    recode(&parked, &back, &Target::Canonical(Home::default())).unwrap();
     criu.restore(&back);
     for images in [home, host, parked, back] {
         std::fs::remove_dir_all(images).unwrap();
@@ -83,7 +83,7 @@ fn filters_keep_a_program_abroad() {
     }
     park_all(&[program.pid].into());
     criu.dump(program.pid, &parked);
-    let refused = recode(&parked, &scratch.path("back"), &Target::Canonical).unwrap_err();
+    let refused = recode(&parked, &scratch.path("back"), &Target::Canonical(Home::default())).unwrap_err();
     assert!(refused.to_string().contains("seccomp filters cannot cross"), "{refused}");
     std::mem::forget(program);
 }
