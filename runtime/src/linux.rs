@@ -139,6 +139,20 @@ pub fn openat(dir: i32, path: &[u8], flags: GuestOpenFlags) -> Result<i32, Errno
     unsafe { call(nr::openat, [dir as u64, path.as_ptr() as u64, flags.into(), 0, 0, 0]) }.map(|fd| fd as i32)
 }
 
+/// Whether a NUL-terminated path is that of a regular file.
+pub fn is_regular(path: &[u8]) -> Result<bool, Errno> {
+    const STATX_TYPE: u64 = 1;
+    const FORMAT: u16 = 0o170_000;
+    const REGULAR: u16 = 0o100_000;
+    debug_assert_eq!(path.last(), Some(&0));
+    // `struct statx`, with the mode as its 15th half word.
+    let mut status = [0_u16; 128];
+    let args = [AT_FDCWD as u64, path.as_ptr() as u64, 0, STATX_TYPE, status.as_mut_ptr() as u64, 0];
+    // SAFETY: `path` is readable and terminated, `status` is as large as the structure.
+    unsafe { call(nr::statx, args) }?;
+    Ok(status[14] & FORMAT == REGULAR)
+}
+
 /// close(2).
 pub fn close(fd: i32) {
     // SAFETY: no memory is involved.

@@ -8,7 +8,7 @@ use core::fmt;
 use tranship_abi::block::machine_id;
 
 /// Bytes of the ELF header.
-pub const HEADER_BYTES: usize = 64;
+const HEADER_BYTES: usize = 64;
 /// Bytes of a program header.
 const SEGMENT_BYTES: usize = 56;
 /// Program headers that a file may have: a page of them, as the kernel has it.

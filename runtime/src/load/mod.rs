@@ -2,4 +2,5 @@
 
 pub mod elf;
 pub mod program;
+pub mod script;
 pub mod stack;

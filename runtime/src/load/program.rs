@@ -1,6 +1,7 @@
 //! The guest program: found by its path, mapped with its interpreter, bound to its compiled code.
 
 use super::elf::{ElfError, File, Mapped};
+use super::script::{self, Line, Script};
 use super::stack::{self, Built, Strings};
 use crate::digest::Sha256;
 use crate::hole;
@@ -15,8 +16,6 @@ use tranship_abi::syscall::nr;
 /// Where position-independent programs go: ELF_ET_DYN_BASE of x86-64.
 const DYN_BASE: u64 = 0x5555_5555_4000;
 const MAX_PATH: usize = 4096;
-/// BINPRM_BUF_SIZE: as much of a script's first line counts.
-const MAX_SCRIPT_LINE: usize = 256;
 
 /// Why a program cannot be started.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ pub enum LoadError {
     Interpreter(ElfError),
     /// Its stack cannot be built.
     Stack(Errno),
-    /// A script's first line names no interpreter, or one that is a script, and so on.
+    /// A script's first line names no interpreter, or one that is a script, and so on for too long.
     Script,
 }
 
@@ -117,12 +116,15 @@ pub fn load(
     objects: &[&'static ObjectHeader],
 ) -> Result<Loaded, LoadError> {
     let fd = fd.map_or_else(|| open(path), Ok).map_err(LoadError::Open)?;
-    let mut line = [0; MAX_SCRIPT_LINE];
-    let got = linux::pread(fd, &mut line, 0).map_err(LoadError::Open)?;
-    if line.starts_with(b"#!") {
+    let mut start = [0; script::LINE_BYTES];
+    let got = linux::pread(fd, &mut start, 0).map_err(LoadError::Open)?;
+    if let Some(line) = Line::parse(&start[..got]).map_err(|_| LoadError::Script)? {
         linux::close(fd);
-        // The last byte is no part of the line, so that there is a NUL in any case.
-        return load_script(&mut line, got.min(MAX_SCRIPT_LINE - 1), path, strings, objects);
+        if Script::chain(strings.script).count() == script::MAX_DEPTH {
+            return Err(LoadError::Script);
+        }
+        let script = Script { path, line: &line, of: strings.script };
+        return load(line.interpreter(), None, &Strings { script: Some(&script), ..*strings }, objects);
     }
     set_path(fd, path);
     let file = File::open(fd)?;
@@ -139,32 +141,6 @@ pub fn load(
 
 fn open(path: &CStr) -> Result<i32, Errno> {
     linux::openat(AT_FDCWD, path.to_bytes_with_nul(), O_RDONLY_CLOEXEC)
-}
-
-/// `#! interpreter [argument]`: run the interpreter with the script as its argument.
-fn load_script(
-    line: &mut [u8; MAX_SCRIPT_LINE],
-    got: usize,
-    path: &CStr,
-    strings: &Strings<'_>,
-    objects: &[&'static ObjectHeader],
-) -> Result<Loaded, LoadError> {
-    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let end = line[..got].iter().position(|&byte| byte == b'\n').unwrap_or(got);
-    line[end..].fill(0);
-    let start = 2 + line[2..end].iter().take_while(|byte| blank(byte)).count();
-    let name_end = start + line[start..end].iter().take_while(|byte| !blank(byte)).count();
-    let argument_start = name_end + line[name_end..end].iter().take_while(|byte| blank(byte)).count();
-    line[name_end] = 0;
-    let trailing = line[argument_start..end].iter().rev().take_while(|byte| blank(byte)).count();
-    line[end - trailing..].fill(0);
-    let text = |from: usize| CStr::from_bytes_until_nul(&line[from..]).map_err(|_| LoadError::Script);
-    let (interpreter, argument) = (text(start)?, text(argument_start)?);
-    if interpreter.is_empty() || strings.script.is_some() {
-        return Err(LoadError::Script);
-    }
-    let argument = (!argument.is_empty()).then_some(argument);
-    load(interpreter, None, &Strings { script: Some((interpreter, argument, path)), ..*strings }, objects)
 }
 
 fn load_interpreter(file: &File, objects: &[&'static ObjectHeader]) -> Result<Option<Mapped>, LoadError> {

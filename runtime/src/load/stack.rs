@@ -1,6 +1,7 @@
 //! The stack that a guest program starts with (psABI 3.4.1): strings, auxiliary vector, pointers.
 
 use super::elf::{File, Mapped};
+use super::script::Script;
 use crate::linux::{self, Errno, PAGE, prot};
 use crate::memory::{GUEST_END, access, code, lock};
 use core::ffi::CStr;
@@ -19,8 +20,8 @@ pub struct Strings<'a> {
     pub env: *const *const core::ffi::c_char,
     /// Its path, AT_EXECFN.
     pub path: &'a CStr,
-    /// For a script: interpreter, its argument, and the script's path, which replace argument 0.
-    pub script: Option<(&'a CStr, Option<&'a CStr>, &'a CStr)>,
+    /// The script whose interpreter this is.
+    pub script: Option<&'a Script<'a>>,
 }
 
 impl<'a> Strings<'a> {
@@ -34,11 +35,8 @@ impl<'a> Strings<'a> {
     }
 
     fn args(&self) -> impl Iterator<Item = &'a CStr> + Clone {
-        let (before, skip) = match self.script {
-            Some((interpreter, argument, script)) => ([Some(interpreter), argument, Some(script)], 1),
-            None => ([None; 3], 0),
-        };
-        before.into_iter().flatten().chain(Strings::list(self.args).skip(skip))
+        let replaced = usize::from(self.script.is_some());
+        Script::arguments(self.script).chain(Strings::list(self.args).skip(replaced))
     }
 
     fn env(&self) -> impl Iterator<Item = &'a CStr> + Clone {

@@ -4,7 +4,9 @@
 use super::{Call, Outcome, attempt};
 use crate::image;
 use crate::linux::{self, AT_FDCWD, Errno, O_RDONLY, O_RDONLY_CLOEXEC, PAGE, map, prot};
-use crate::load::{elf, program};
+use crate::load::elf::{self, ElfError};
+use crate::load::program;
+use crate::load::script::{self, Line};
 use crate::memory::{access, map as mapping};
 use crate::procfs;
 use crate::seccomp;
@@ -12,6 +14,7 @@ use crate::signal::{self, action};
 use crate::thread::Thread;
 use core::iter;
 use tranship_abi::block::Range;
+use tranship_abi::open_flags::GuestOpenFlags;
 use tranship_abi::signal::number::{INTERRUPT, SIGBUS, SIGSEGV};
 use tranship_abi::signal::{SIG_IGN, bit};
 use tranship_abi::syscall::nr;
@@ -201,26 +204,58 @@ fn own_program(into: &mut [u8; MAX_PATH]) -> Result<&[u8], Errno> {
 
 /// As far as the kernel would look before the point of no return; yields the file if it is to be open in the new process.
 fn check_executable(path: &[u8], opened: Opened) -> Result<Option<i32>, Errno> {
-    const X_OK: u64 = 1;
-    // SAFETY: `path` is terminated.
-    unsafe { linux::call(nr::faccessat, [AT_FDCWD as u64, path.as_ptr() as u64, X_OK, 0, 0, 0]) }?;
     let flags = if opened == Opened::Now { O_RDONLY } else { O_RDONLY_CLOEXEC };
-    let fd = linux::openat(AT_FDCWD, path, flags)?;
-    let mut start = [0; elf::HEADER_BYTES];
-    let read = linux::pread(fd, &mut start, 0);
-    let checked = match read {
-        // A directory.
-        Err(_) => Err(Errno::EACCES),
-        // Its interpreter would not find it.
-        Ok(_) if start.starts_with(b"#!") && opened == Opened::Now => Err(Errno::ENOENT),
-        Ok(_) if start.starts_with(b"#!") => Ok(()),
-        Ok(len) => elf::Header::parse(&start[..len]).map(drop).map_err(|_| Errno::ENOEXEC),
-    };
+    let fd = open_executable(path, flags)?;
+    let checked = check_format(fd, opened, 0);
     if checked.is_ok() && opened == Opened::Now {
         return Ok(Some(fd));
     }
     linux::close(fd);
     checked.map(|()| None)
+}
+
+/// What is no regular file is not even opened: at a FIFO that would wait for a writer.
+fn open_executable(path: &[u8], flags: GuestOpenFlags) -> Result<i32, Errno> {
+    const X_OK: u64 = 1;
+    // SAFETY: `path` is terminated.
+    unsafe { linux::call(nr::faccessat, [AT_FDCWD as u64, path.as_ptr() as u64, X_OK, 0, 0, 0]) }?;
+    if !linux::is_regular(path)? {
+        return Err(Errno::EACCES);
+    }
+    linux::openat(AT_FDCWD, path, flags)
+}
+
+/// A program for x86-64, or a script whose interpreter is one, or a script again, at the `depth` of that.
+fn check_format(fd: i32, opened: Opened, depth: usize) -> Result<(), Errno> {
+    let mut start = [0; script::LINE_BYTES];
+    let got = linux::pread(fd, &mut start, 0)?;
+    let Some(line) = Line::parse(&start[..got])? else {
+        return check_elf(fd);
+    };
+    if opened == Opened::Now {
+        // Its interpreter would not find it.
+        return Err(Errno::ENOENT);
+    }
+    let interpreter = open_executable(line.interpreter().to_bytes_with_nul(), O_RDONLY_CLOEXEC)?;
+    let next = depth + 1;
+    let checked =
+        if next > script::MAX_DEPTH { Err(Errno::ELOOP) } else { check_format(interpreter, opened, next) };
+    linux::close(interpreter);
+    checked
+}
+
+/// A program for x86-64 whose own interpreter, if it has one, can be executed.
+fn check_elf(fd: i32) -> Result<(), Errno> {
+    let errno = |error| match error {
+        ElfError::Io(errno) => errno,
+        _ => Errno::ENOEXEC,
+    };
+    let mut path = [0; MAX_PATH];
+    let file = elf::File::open(fd).map_err(errno)?;
+    if let Some(path) = file.interpreter(&mut path).map_err(errno)? {
+        linux::close(open_executable(path, O_RDONLY_CLOEXEC)?);
+    }
+    Ok(())
 }
 
 fn count_pointers(list: u64) -> Result<usize, Errno> {
