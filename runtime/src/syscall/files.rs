@@ -1,7 +1,7 @@
 //! Files: flags and directory entries that differ, legacy calls without a modern equivalent of the same
 //! arguments.
 
-use super::{Call, Outcome, attempt};
+use super::{Call, Outcome, attempt, read_extensible};
 use crate::host::HOST;
 use crate::linux::{AT_FDCWD, Errno};
 use crate::load::program;
@@ -77,17 +77,15 @@ pub(super) fn statx(call: &Call) -> Outcome {
     call.make(nr::statx, [dir, path, flags, mask, buffer, 0])
 }
 
-/// `struct open_how` may grow: only its first version is taken, as an older kernel does.
+/// `struct open_how` may grow: only its first version is known, as to an older kernel.
 pub(super) fn openat2(call: &Call) -> Outcome {
+    const FIRST_VERSION: u64 = 24;
     let [dir, path, how, size, ..] = call.args;
-    if size != 24 {
-        return if size < 24 { Errno::EINVAL } else { Errno::E2BIG }.into();
-    }
-    let mut how: [u64; 3] = attempt!(access::read(how));
+    let mut how: [u64; 3] = attempt!(read_extensible(how, size, FIRST_VERSION));
     let flags = how[0];
     how[0] = host_flags(flags) | flags & !u64::from(u32::MAX);
     open_with(call, dir, path, flags, |path| {
-        call.make(nr::openat2, [dir, path, how.as_ptr() as u64, size, 0, 0])
+        call.make(nr::openat2, [dir, path, how.as_ptr() as u64, FIRST_VERSION, 0, 0])
     })
 }
 

@@ -13,7 +13,7 @@ mod threads;
 mod time;
 
 use crate::host::{self, HOST, NOT_MADE, PageFault};
-use crate::linux::{self, Errno};
+use crate::linux::{self, Errno, PAGE};
 use crate::memory::access;
 use crate::report;
 use crate::seccomp::{self, Verdict};
@@ -76,6 +76,27 @@ macro_rules! attempt {
 pub(crate) use attempt;
 pub(crate) use threads::{forget_cpu, leave};
 
+/// A structure of words at `address` that grows with the kernel, of which the guest knows `size` bytes: at least the
+/// first version's. What it knows beyond ours must be zero.
+fn read_extensible<const N: usize>(address: u64, size: u64, first_version: u64) -> Result<[u64; N], Errno> {
+    if size < first_version {
+        return Err(Errno::EINVAL);
+    }
+    if size > PAGE {
+        return Err(Errno::E2BIG);
+    }
+    let mut words = [0_u64; N];
+    for at in 0..size {
+        let byte: u8 = access::read(address.wrapping_add(at))?;
+        match words.get_mut(at as usize / 8) {
+            Some(word) => *word |= u64::from(byte) << (at % 8 * 8),
+            None if byte != 0 => return Err(Errno::E2BIG),
+            None => {}
+        }
+    }
+    Ok(words)
+}
+
 /// Make the system call whose instruction ends at the guest PC. True if the guest is somewhere else now.
 pub fn perform(thread: Thread) -> bool {
     report::COUNTERS.syscalls.fetch_add(1, Ordering::Relaxed);
@@ -83,8 +104,10 @@ pub fn perform(thread: Thread) -> bool {
         let cpu = thread.cpu();
         let args = [cpu.gpr[7], cpu.gpr[6], cpu.gpr[2], cpu.gpr[10], cpu.gpr[8], cpu.gpr[9]];
         let call = Call { thread, args };
+        // Of its number the kernel looks at 32 bits.
+        let number = u64::from(cpu.gpr[0] as u32);
         // A signal that came before the call is delivered before it.
-        let outcome = if thread.is_pending() { Outcome::Again } else { call.judge_and_dispatch(cpu.gpr[0]) };
+        let outcome = if thread.is_pending() { Outcome::Again } else { call.judge_and_dispatch(number) };
         match outcome {
             Outcome::Done(result) => {
                 cpu.gpr[0] = result as u64;

@@ -1,10 +1,10 @@
 //! Making threads and processes, and ending them.
 
-use super::{Call, Outcome, attempt};
+use super::{Call, Outcome, attempt, read_extensible};
 use crate::dispatch;
 use crate::hole;
 use crate::host::{self, HOST};
-use crate::linux::{self, Errno, PAGE};
+use crate::linux::{self, Errno};
 use crate::memory::{self, access, map};
 use crate::report;
 use crate::signal::{self, action};
@@ -89,7 +89,9 @@ pub(super) fn vfork(call: &Call) -> Outcome {
 
 /// clone3(2). What clone(2) can do is done by that.
 pub(super) fn clone3(call: &Call) -> Outcome {
-    let words = attempt!(read_extensible::<WORDS>(call.args[0], call.args[1]));
+    const FIRST_VERSION: u64 = 64;
+    const LAST_SIGNAL: u64 = 64;
+    let words = attempt!(read_extensible::<WORDS>(call.args[0], call.args[1], FIRST_VERSION));
     let [flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, more @ ..] = words;
     let [set_tid, set_tid_size, cgroup] = more;
     let args = CloneArgs {
@@ -109,28 +111,9 @@ pub(super) fn clone3(call: &Call) -> Outcome {
         return Errno::EINVAL.into();
     }
     let both = flags & PIDFD != 0 && flags & PARENT_SETTID != 0;
-    let odd = flags & 0xff != 0 || exit_signal > 0xff || (flags & !CLEAR_SIGHAND) >> 32 != 0;
+    let odd = flags & 0xff != 0 || exit_signal > LAST_SIGNAL || (flags & !CLEAR_SIGHAND) >> 32 != 0;
     let extended = both || odd || more != [0; 3];
     Clone { args, extended }.start(call.thread)
-}
-
-/// A structure of words at `address`, of which the guest knows `size` bytes: at least the first eight words. What
-/// it knows beyond ours must be zero.
-fn read_extensible<const N: usize>(address: u64, size: u64) -> Result<[u64; N], Errno> {
-    const FIRST_VERSION: u64 = 64;
-    if size < FIRST_VERSION {
-        return Err(Errno::EINVAL);
-    }
-    let mut words = [0_u64; N];
-    for at in (0..size.min(PAGE + 1)).step_by(8) {
-        let word: u64 = access::read(address + at)?;
-        match words.get_mut(at as usize / 8) {
-            Some(known) => *known = word,
-            None if word != 0 => return Err(Errno::E2BIG),
-            None => {}
-        }
-    }
-    if size > PAGE { Err(Errno::E2BIG) } else { Ok(words) }
 }
 
 impl Clone {

@@ -202,6 +202,7 @@ int main(int argc, char **argv)
     cloned3("vfork pidfd", (struct clone_args){.flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_PARENT_SETTID | CLONE_CLEAR_SIGHAND, .exit_signal = SIGCHLD});
     cloned3("clear", (struct clone_args){.flags = CLONE_CLEAR_SIGHAND, .exit_signal = SIGCHLD});
     cloned3("clear and share", (struct clone_args){.flags = CLONE_CLEAR_SIGHAND | CLONE_VM | CLONE_SIGHAND});
+    cloned3("signal after the last", (struct clone_args){.exit_signal = 65});
     cloned3("bad signal", (struct clone_args){.exit_signal = 999});
     cloned3("bad flags", (struct clone_args){.flags = 1ull << 50});
     cloned3("low flags", (struct clone_args){.flags = 17});
