@@ -95,6 +95,7 @@ mod action {
     pub(super) const KILL_THREAD: u32 = 0;
     pub(super) const TRAP: u32 = 0x3_0000;
     pub(super) const ERRNO: u32 = 0x5_0000;
+    pub(super) const USER_NOTIF: u32 = 0x7fc0_0000;
     pub(super) const TRACE: u32 = 0x7ff0_0000;
     pub(super) const LOG: u32 = 0x7ffc_0000;
     pub(super) const ALLOW: u32 = 0x7fff_0000;
@@ -107,7 +108,10 @@ pub fn judge(thread: Thread, number: u64, args: &[u64; 6]) -> Verdict {
     match thread.private().seccomp {
         0 => Verdict::Allowed,
         STRICT => judge_strictly(thread, number),
-        latest => carry_out(thread, number, decide(thread, latest, number, args)),
+        latest => {
+            set_no_new_privs_if_due(thread);
+            carry_out(thread, number, decide(thread, latest, number, args))
+        }
     }
 }
 
@@ -139,7 +143,8 @@ fn carry_out(thread: Thread, number: u64, verdict: u32) -> Verdict {
         action::KILL_THREAD if !is_only(thread) => crate::syscall::leave(thread, SIGSYS.into()),
         action::KILL_THREAD | action::KILL_PROCESS => fault::die_by(thread, SIGSYS),
         // Nobody traces, nobody listens: the kernel refuses as well.
-        verdict if verdict as i32 >= action::ERRNO as i32 => Verdict::Refused(Errno::ENOSYS),
+        action::TRACE | action::USER_NOTIF => Verdict::Refused(Errno::ENOSYS),
+        // What it does not know ends the process, too.
         _ => fault::die_by(thread, SIGSYS),
     }
 }
@@ -220,27 +225,41 @@ pub fn set_filter(thread: Thread, flags: u64, address: u64) -> Result<u64, Errno
         if let Some(other) = siblings(thread).find(apart) {
             return if flags & TSYNC_ESRCH != 0 { Err(Errno::ESRCH) } else { Ok(other.state().tid.into()) };
         }
-        siblings(thread).for_each(|other| put(other, new));
+        let due = u32::from(no_new_privs());
+        siblings(thread).for_each(|other| {
+            other.private().no_new_privs_due |= due;
+            put(other, new);
+        });
     }
     put(thread, new);
     Ok(0)
 }
 
+/// With SECCOMP_FILTER_FLAG_TSYNC a thread gets the caller's no_new_privs, which nobody but itself can set.
+fn set_no_new_privs_if_due(thread: Thread) {
+    const PR_SET_NO_NEW_PRIVS: u64 = 38;
+    if core::mem::take(&mut thread.private().no_new_privs_due) != 0 {
+        // SAFETY: no memory is involved.
+        let _ = unsafe { linux::call(nr::prctl, [PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0]) };
+    }
+}
+
+fn no_new_privs() -> bool {
+    const PR_GET_NO_NEW_PRIVS: u64 = 39;
+    // SAFETY: no memory is involved.
+    unsafe { linux::call(nr::prctl, [PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0]) == Ok(1) }
+}
+
 /// no_new_privs is set, or the right to administer the system is there.
 fn may_filter() -> bool {
-    const PR_GET_NO_NEW_PRIVS: u64 = 39;
     const CAP_SYS_ADMIN: u32 = 21;
     const VERSION_3: u32 = 0x2008_0522;
     let header = [VERSION_3, 0];
     let mut sets = [0_u32; 6];
     // SAFETY: the kernel reads one local and fills the other.
-    let (no_new, capable) = unsafe {
-        (
-            linux::call(nr::prctl, [PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0]),
-            linux::call(nr::capget, [header.as_ptr() as u64, sets.as_mut_ptr() as u64, 0, 0, 0, 0]),
-        )
-    };
-    no_new == Ok(1) || (capable.is_ok() && sets[0] >> CAP_SYS_ADMIN & 1 != 0)
+    let capable =
+        unsafe { linux::call(nr::capget, [header.as_ptr() as u64, sets.as_mut_ptr() as u64, 0, 0, 0, 0]) };
+    no_new_privs() || (capable.is_ok() && sets[0] >> CAP_SYS_ADMIN & 1 != 0)
 }
 
 /// SECCOMP_GET_ACTION_AVAIL for the action at `address`.

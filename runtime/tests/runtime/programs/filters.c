@@ -191,6 +191,7 @@ int main(int argc, char **argv) {
     IN_CHILD("trap blocked", sigset_t s; sigfillset(&s); sigprocmask(SIG_BLOCK, &s, NULL); on_call(0, SYS_getpgid, SECCOMP_RET_TRAP); syscall(SYS_getpgid, 0));
     IN_CHILD("kill", on_call(0, SYS_getpgid, SECCOMP_RET_KILL_PROCESS); syscall(SYS_getpgid, 0));
     IN_CHILD("kill thread", on_call(0, SYS_getpgid, SECCOMP_RET_KILL_THREAD); syscall(SYS_getpgid, 0));
+    IN_CHILD("kill by an unknown action", on_call(0, SYS_getpgid, 0x12340000); syscall(SYS_getpgid, 0));
     IN_CHILD("arguments", arguments());
     IN_CHILD("precedence", precedence());
     IN_CHILD("threads", threads());
