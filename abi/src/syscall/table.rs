@@ -214,13 +214,13 @@ syscalls! {
     sched_rr_get_interval 148 127 (Int Out) [pass];
     mlock 149 228 (Long Long) [pass];
     munlock 150 229 (Long Long) [pass];
-    mlockall 151 230 (Int) [pass];
+    mlockall 151 230 (Int) [pass] approximate "the runtime's memory counts against RLIMIT_MEMLOCK, too";
     munlockall 152 231 () [pass];
     vhangup 153 58 () [pass];
     modify_ldt 154 - (Int InOut Long) [absent SEGMENTS];
     pivot_root 155 41 (Path Path) [pass];
     _sysctl 156 - (In) [absent NEVER];
-    prctl 157 167 (Int Long Long Long Long) [emulate];
+    prctl 157 167 (Int Long Long Long Long) [emulate] approximate "options of the CPU, PR_SET_MM, PR_SET_MDWE and PR_SET_SYSCALL_USER_DISPATCH are refused, as by an older kernel";
     arch_prctl 158 - (Int Long) [emulate];
     adjtimex 159 171 (InOut) [pass];
     setrlimit 160 164 (Int In) [pass];
