@@ -43,6 +43,12 @@ pub(crate) const SUITES: &[Suite] = &[
         engines: &[Engine::Interpreted],
     },
     Suite {
+        name: "kernel",
+        about: "Linux 6.1's own tests of its system calls: of what tools/testing/selftests says of processes, files, memory, \
+                time and sockets, what compiles against the installed headers, sets no clocks and ends soon",
+        engines: &[Engine::Interpreted],
+    },
+    Suite {
         name: "speedtest1",
         about: "SQLite 3.40's speedtest1 --verify, test sets main, cte, fp and orm: hashes of all results",
         engines: &[Engine::Served],
