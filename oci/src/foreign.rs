@@ -56,8 +56,8 @@ pub(crate) fn lend_runtime(isa: Isa, number: i32) -> Result<()> {
 /// Have `file` under that number, for a program that this process becomes.
 pub(crate) fn open_as(file: File, number: i32) -> std::io::Result<()> {
     if file.as_raw_fd() == number {
-        // SAFETY: fcntl(2) takes numbers only.
-        unsafe { libc::fcntl(file.into_raw_fd(), libc::F_SETFD, 0) };
+        keep_open(&file)?;
+        let _ = file.into_raw_fd();
         return Ok(());
     }
     // SAFETY: dup2(2) takes numbers only. What was there was to be passed on to nobody: the engine counts what is.
@@ -65,6 +65,11 @@ pub(crate) fn open_as(file: File, number: i32) -> std::io::Result<()> {
         -1 => Err(std::io::Error::last_os_error()),
         _ => Ok(()),
     }
+}
+
+/// Have programs that this process executes get `file`.
+pub(crate) fn keep_open(file: &File) -> std::io::Result<()> {
+    Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
 }
 
 /// The command line by which a container executes the runtime, which is descriptor `number`, with a program of its own.

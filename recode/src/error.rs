@@ -59,6 +59,13 @@ pub enum RecodeError {
         /// What it has, and the way out where there is one.
         why: String,
     },
+    /// A thread was dumped where its machine's kernel alone can go on with it. A moment later it is elsewhere.
+    Passing {
+        /// Image file or process that has it.
+        what: String,
+        /// Where the thread is.
+        why: String,
+    },
     /// The set is of another machine than asked for.
     WrongMachine {
         /// Image file that says so.
@@ -113,6 +120,10 @@ impl RecodeError {
         RecodeError::Refused { what: what.into(), why: why.into() }
     }
 
+    pub(crate) fn passing(what: impl Into<String>, why: impl Into<String>) -> Self {
+        RecodeError::Passing { what: what.into(), why: why.into() }
+    }
+
     pub(crate) fn state(pid: u32, what: impl Into<String>) -> Self {
         RecodeError::State { pid, what: what.into() }
     }
@@ -137,6 +148,7 @@ impl fmt::Display for RecodeError {
             ),
             RecodeError::Missing { file } => write!(f, "{file} is missing from the image set"),
             RecodeError::Refused { what, why } => write!(f, "{what}: {why}"),
+            RecodeError::Passing { what, why } => write!(f, "{what}: {why}; dump again"),
             RecodeError::WrongMachine { file, found, expected } => {
                 write!(f, "{file} is of a {found} process, expected {expected}")
             }

@@ -42,6 +42,8 @@ pub use set::{FileSource, ImageSet};
 
 pub use tranship_recode_proto as proto;
 
+use output::Output;
+use process::Process;
 use std::path::Path;
 
 /// Recode the image set in `from` for `target` and write it to `to`, a new or empty directory on the same file system
@@ -49,12 +51,21 @@ use std::path::Path;
 /// its parent: keep both, or [`flatten`] the new one.
 pub fn recode(from: &Path, to: &Path, target: &Target) -> Result<Report> {
     let set = ImageSet::open(from)?;
-    set.refuse()?;
-    let (output, processes) = match target {
-        Target::Canonical(home) => to_canonical::recode(&set, home)?,
-        Target::Host(layout) => to_host::recode(&set, layout)?,
-    };
+    let (output, processes) = recoded(&set, target)?;
     let report = output.write(to)?;
     let threads = processes.iter().map(|process| process.threads.len()).sum();
     Ok(Report { processes: processes.len(), threads, ..report })
+}
+
+/// Whether the image set in `from` can be recoded for `target`: all of it but the writing.
+pub fn check(from: &Path, target: &Target) -> Result<()> {
+    recoded(&ImageSet::open(from)?, target).map(drop)
+}
+
+fn recoded<'s>(set: &'s ImageSet, target: &Target) -> Result<(Output<'s>, Vec<Process>)> {
+    set.refuse()?;
+    match target {
+        Target::Canonical(home) => to_canonical::recode(set, home),
+        Target::Host(layout) => to_host::recode(set, layout),
+    }
 }

@@ -204,7 +204,7 @@ impl Journey<'_> {
         let more = core.thread_core.get_or_default();
         let rseq = more.rseq_entry.get_or_default();
         if rseq.rseq_cs_pointer() != 0 {
-            return Err(RecodeError::refused(name, "the thread is in a restartable sequence; dump again"));
+            return Err(RecodeError::passing(name, "the thread is in a restartable sequence"));
         }
         let altstack = more.sas.get_or_default();
         Ok(Thread {
@@ -271,7 +271,8 @@ impl Journey<'_> {
         let at_entry = |at: u64| matches!(vdso::place_at_home(&original, at, self.pid), Ok(Some(vdso::Place::Entry(entry))) if entry == at);
         for thread in state.threads.iter().filter(|thread| range.contains(&thread.cpu.rip)) {
             if !at_entry(thread.cpu.rip - range.start) {
-                return Err(self.refused(format!("thread {} is inside the vDSO; dump again", thread.tid)));
+                let thread = format!("thread {}", thread.tid);
+                return Err(RecodeError::passing(thread, "is inside the vDSO"));
             }
         }
         pages.write(range.start, &image);

@@ -47,10 +47,9 @@ fn mapped(path: &Path) -> Result<MappedFile> {
 }
 
 fn failure(error: RecodeError) -> NodeError {
+    let why = error.to_string();
     match error {
-        RecodeError::Refused { what, why } if why.ends_with("dump again") => {
-            NodeError::DumpAgain { why: format!("{what}: {why}") }
-        }
-        error => NodeError::Recode { why: error.to_string() },
+        RecodeError::Passing { .. } => NodeError::DumpAgain { why },
+        _ => NodeError::Recode { why },
     }
 }

@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use tranship_node::Isa;
 use tranship_node::unit::state_area::StateArea;
 use tranship_node::unit::{proc, quiesce};
-use tranship_recode::{Home, HostLayout, MappedFile, Target, inspect, recode, recode_in_place};
+use tranship_recode::{
+    Home, HostLayout, MappedFile, RecodeError, Target, check, inspect, recode, recode_in_place,
+};
 
 /// How the name of the memory starts from which the runtime executes itself.
 const RUNTIME_FILE: &[u8] = b"/memfd:tranship-runtime";
@@ -38,6 +40,8 @@ pub(super) enum Container {
         images: PathBuf,
         home: Home,
     },
+    /// Its processes are at home, from where they are to be able to go abroad.
+    Leaving { images: PathBuf },
     /// It is restored from images that were made of the engine's.
     Restoring {
         images: PathBuf,
@@ -47,11 +51,12 @@ pub(super) enum Container {
 }
 
 impl Container {
-    /// Prepare a dump. `None`: of processes at home, which is all CRIU's.
+    /// Prepare a dump. `None`: of processes that cannot go abroad, which is all CRIU's.
     pub(super) fn to_dump(options: &mut Options, place: Place) -> Result<Option<Container>> {
         let pid = options.pid() as u32;
         if pid == 0 || StateArea::find(pid)?.is_none() {
-            return Ok(None);
+            let is_guest = Isa::here()? == foreign::GUEST;
+            return Ok(is_guest.then_some(Container::Leaving { images: place.images }));
         }
         let home = Home { filter: filter(foreign::GUEST)? };
         quiesce::park(pid)?;
@@ -78,27 +83,45 @@ impl Container {
         if images.exists() {
             fs::remove_dir_all(&images).map_err(OciError::at("removing", &images))?;
         }
-        let runtime = MappedFile::carried(&foreign::runtime(here)?)?;
-        let layout = HostLayout { machine: here.0, runtime, objects: Vec::new(), filter: filter(here)? };
-        recode(&place.images, &images, &Target::Host(layout))?;
+        recode(&place.images, &images, &Target::Host(layout(filter(here)?)?))?;
         Ok(Some(Container::Restoring { images, is_lazy: options.lazy_pages() }))
     }
 
     /// The directory of images that CRIU works on.
     pub(super) fn images(&self) -> &Path {
         match self {
-            Container::Dumping { images, .. } | Container::Restoring { images, .. } => images,
+            Container::Dumping { images, .. }
+            | Container::Leaving { images }
+            | Container::Restoring { images, .. } => images,
         }
     }
 
-    /// The images are written, and CRIU still holds the processes: make the images canonical.
+    /// The images are written, and CRIU still holds the processes: make the images canonical. [`RecodeError::Passing`]: a
+    /// dump at another moment could be taken abroad.
     pub(super) fn dumped(&mut self) -> Result<()> {
         match self {
+            Container::Leaving { images } => match check(images, &Target::Host(layout(Some(Vec::new()))?)) {
+                Err(passing @ RecodeError::Passing { .. }) => Err(passing.into()),
+                // What else is in the way abroad is nothing to those who stay on machines of the same kind.
+                _ => Ok(()),
+            },
             Container::Dumping { images, home, .. } => {
                 Ok(recode_in_place(images, &Target::Canonical(std::mem::take(home))).map(drop)?)
             }
             Container::Restoring { .. } => Ok(()),
         }
+    }
+
+    /// Remove what a dump has left that is made again.
+    pub(super) fn remove_images(&self) -> Result<()> {
+        let directory = self.images();
+        for entry in fs::read_dir(directory).map_err(OciError::at("listing", directory))?.flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "img") {
+                fs::remove_file(&path).map_err(OciError::at("removing", &path))?;
+            }
+        }
+        Ok(())
     }
 
     /// CRIU is done.
@@ -120,6 +143,13 @@ impl Container {
             let _ = quiesce::release(pid);
         }
     }
+}
+
+/// This machine as a host, with this filter for its containers.
+fn layout(filter: Option<Vec<u8>>) -> Result<HostLayout> {
+    let here = Isa::here()?;
+    let runtime = MappedFile::carried(&foreign::runtime(here)?)?;
+    Ok(HostLayout { machine: here.0, runtime, objects: Vec::new(), filter })
 }
 
 /// The filter for machine `isa` that the container's bundle asks for.

@@ -3,8 +3,9 @@
 //! dump is asked for or done, and when a restore is asked for. So the runtime, the engine above it and CRIU do what they always
 //! do, and a dump that cannot be recoded has failed before CRIU lets go of the processes: they run on.
 //!
-//! The process that the runtime started becomes the real CRIU, whose children and siblings the restored processes are.
-//! A second one, a child of nobody here, relays the messages.
+//! For a restore the process that the runtime started becomes the real CRIU, whose siblings the restored processes are, and a
+//! second one, a child of nobody here, relays the messages. For all else it relays itself, and the real CRIU is its child: it
+//! may take more than one to dump.
 
 mod container;
 mod relay;
@@ -13,31 +14,49 @@ mod socket;
 
 use crate::delegate::{CRIU, REAL_CRIU};
 use crate::error::{OciError, Result};
-use crate::foreign::open_as;
+use crate::foreign::{keep_open, open_as};
 use socket::Socket;
 use std::ffi::OsString;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode};
 
 /// Be CRIU, with this command line.
 pub(crate) fn run(words: &[OsString]) -> Result<ExitCode> {
-    let mut command = Command::new(std::env::var_os(REAL_CRIU).unwrap_or_else(|| CRIU.into()));
-    command.args(words);
     if let [action, fd] = words
         && action == "swrk"
     {
         let fd = fd.to_str().and_then(|fd| fd.parse().ok());
-        interpose(fd.ok_or_else(|| OciError::Protocol("swrk without a descriptor".to_owned()))?)?;
+        let fd: RawFd = fd.ok_or_else(|| OciError::Protocol("swrk without a descriptor".to_owned()))?;
+        // SAFETY: the client opened it for this program; nothing else here uses it.
+        let client = Socket::from(unsafe { OwnedFd::from_raw_fd(fd) });
+        if !relay::is_restore(&client)? {
+            return relay::run(client);
+        }
+        interpose(client, fd)?;
     }
-    Err(OciError::io("executing CRIU", command.exec()))
+    Err(OciError::io("executing CRIU", criu().args(words).exec()))
+}
+
+/// The real one.
+fn criu() -> Command {
+    Command::new(std::env::var_os(REAL_CRIU).unwrap_or_else(|| CRIU.into()))
+}
+
+/// Start it with this end of a socket.
+fn start(end: Socket) -> Result<Child> {
+    let failed = |why: std::io::Error| OciError::io("starting CRIU", why);
+    let end = File::from(OwnedFd::from(end));
+    let number = end.as_raw_fd();
+    // It stays open for the child; here it is closed with this value.
+    keep_open(&end).map_err(failed)?;
+    criu().args(["swrk", &number.to_string()]).spawn().map_err(failed)
 }
 
 /// Put a relay between the client, which is at `fd`, and what this process executes next.
-fn interpose(fd: RawFd) -> Result<()> {
+fn interpose(client: Socket, fd: RawFd) -> Result<()> {
     let failed = |why: std::io::Error| OciError::io("starting the relay to CRIU", why);
-    // SAFETY: the client opened it for this program; nothing else here uses it.
-    let client = unsafe { OwnedFd::from_raw_fd(fd) };
     let (ours, relays) = Socket::pair()?;
     // SAFETY: this process has one thread.
     match unsafe { libc::fork() } {
@@ -46,7 +65,7 @@ fn interpose(fd: RawFd) -> Result<()> {
             // A child of its own, whose parent ends: CRIU has no child that it does not know.
             // SAFETY: as above.
             let code = match unsafe { libc::fork() } {
-                0 => relay::run(Socket::from(client), &relays),
+                0 => relay::run_apart(client, &relays),
                 pid => i32::from(pid < 0),
             };
             std::process::exit(code);

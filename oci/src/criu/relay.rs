@@ -11,30 +11,68 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::process::{Child, ExitCode};
+use std::thread;
+use std::time::{Duration, Instant};
+use tranship_recode::RecodeError;
 
 /// What CRIU locks networks with by default.
 const IPTABLES: &str = "iptables-restore";
+
+/// How often a dump that was made at a bad moment is made again.
+const REPETITIONS: u32 = 20;
+/// Until then.
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// The two sides and what is under way.
 struct Relay {
     client: Socket,
     criu: Socket,
+    /// CRIU, if it is this process's child.
+    child: Option<Child>,
     /// The process that asks.
     client_pid: u32,
     /// What descriptors in the last request stand for, for CRIU to find them here.
     lent: Vec<OwnedFd>,
     container: Option<Container>,
+    /// The dump that is asked for, as CRIU gets it, and how often it is to be tried yet.
+    dump: Option<(Vec<u8>, u32)>,
+    /// It was made at a bad moment.
+    is_to_repeat: bool,
     /// Where CRIU and its client look for what went wrong.
     log: Option<PathBuf>,
     /// How long what was done here took, to be written there when CRIU is done: it makes the file anew when it begins.
     times: Vec<String>,
 }
 
-/// Relay between `client` and the process that gets its end from `criu`, until one of them has closed. Returns this
+/// Whether the first thing that the client asks for is a restore.
+pub(super) fn is_restore(client: &Socket) -> Result<bool> {
+    Ok(parse(&client.peek()?)?.type_() == Type::RESTORE)
+}
+
+/// Relay between `client` and a child of this process. Its exit code is the child's.
+pub(super) fn run(client: Socket) -> Result<ExitCode> {
+    let (criu, end) = Socket::pair()?;
+    let child = super::start(end)?;
+    let mut relay = Relay::new(client, criu, Some(child))?;
+    relay.run()?;
+    let Relay { criu, child, .. } = relay;
+    // It ends when nobody listens to it any more.
+    drop(criu);
+    let status = child.map(|mut child| child.wait()).transpose();
+    let status = status.map_err(|why| OciError::io("waiting for CRIU", why))?;
+    Ok(status.and_then(|status| status.code()).map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8)))
+}
+
+/// Relay between `client` and the process that gets its end from `to_criu`, until one of them has closed. Returns this
 /// process's exit code.
-pub(super) fn run(client: Socket, criu: &Socket) -> i32 {
-    match Relay::begin(client, criu).and_then(|mut relay| relay.run()) {
+pub(super) fn run_apart(client: Socket, to_criu: &Socket) -> i32 {
+    // The socket is this process's, so that CRIU looks for descriptors here.
+    let begun = Socket::pair().and_then(|(criu, end)| {
+        to_criu.send(b"yours", Some(end.as_fd()))?;
+        Relay::new(client, criu, None)
+    });
+    match begun.and_then(|mut relay| relay.run()) {
         Ok(()) => 0,
         Err(error) => {
             eprintln!("tranship-runc: {error}");
@@ -43,18 +81,21 @@ pub(super) fn run(client: Socket, criu: &Socket) -> i32 {
     }
 }
 
+fn parse(bytes: &[u8]) -> Result<Request> {
+    Request::parse_from_bytes(bytes).map_err(|why| OciError::Protocol(why.to_string()))
+}
+
 impl Relay {
-    fn begin(client: Socket, to_criu: &Socket) -> Result<Relay> {
-        let client_pid = client.peer()?;
-        // Made by this process, so that CRIU looks for descriptors in this process.
-        let (criu, end) = Socket::pair()?;
-        to_criu.send(b"yours", Some(end.as_fd()))?;
+    fn new(client: Socket, criu: Socket, child: Option<Child>) -> Result<Relay> {
         Ok(Relay {
+            client_pid: client.peer()?,
             client,
             criu,
-            client_pid,
+            child,
             lent: Vec::new(),
             container: None,
+            dump: None,
+            is_to_repeat: false,
             log: None,
             times: Vec::new(),
         })
@@ -91,7 +132,7 @@ impl Relay {
     /// From the client to CRIU.
     fn request(&mut self, message: Message) -> Result<()> {
         let malformed = |why: protobuf::Error| OciError::Protocol(why.to_string());
-        let mut request = Request::parse_from_bytes(&message.bytes).map_err(malformed)?;
+        let mut request = parse(&message.bytes)?;
         let kind = request.type_();
         if let Some(options) = request.opts.as_mut() {
             let prepared = self.lend(options).and_then(|()| self.prepare(kind, options));
@@ -101,7 +142,12 @@ impl Relay {
             }
         }
         let fd = message.fd.as_ref().map(AsFd::as_fd);
-        self.criu.send(&request.write_to_bytes().map_err(malformed)?, fd)
+        let bytes = request.write_to_bytes().map_err(malformed)?;
+        self.criu.send(&bytes, fd)?;
+        if kind == Type::DUMP {
+            self.dump = Some((bytes, REPETITIONS));
+        }
+        Ok(())
     }
 
     /// From CRIU to the client.
@@ -111,13 +157,20 @@ impl Relay {
         if response.type_() == Type::NOTIFY && response.notify.script() == "post-dump" {
             let dumped =
                 self.timed("recoded", |relay| relay.container.as_mut().map_or(Ok(()), Container::dumped));
-            if let Err(error) = dumped {
+            self.is_to_repeat = matches!(&dumped, Err(OciError::Recode(RecodeError::Passing { .. })));
+            if self.is_to_repeat && self.dump.as_ref().is_none_or(|(_, left)| *left == 0) {
+                // Whoever stays on machines of the same kind has no need of a better moment.
+                self.is_to_repeat = false;
+            } else if let Err(error) = dumped {
                 self.write_log(&complaint(&error));
                 let mut verdict = Request::new();
                 verdict.set_type(Type::NOTIFY);
                 verdict.set_notify_success(false);
                 return self.criu.send(&verdict.write_to_bytes().map_err(malformed)?, None);
             }
+        }
+        if response.type_() == Type::DUMP && std::mem::take(&mut self.is_to_repeat) {
+            return self.repeat();
         }
         if response.type_() != Type::NOTIFY
             && let Some(container) = self.container.take()
@@ -126,6 +179,25 @@ impl Relay {
             self.write_log(&self.times.concat());
         }
         self.client.send(&message.bytes, message.fd.as_ref().map(AsFd::as_fd))
+    }
+
+    /// Have another CRIU dump once more, a moment later.
+    fn repeat(&mut self) -> Result<()> {
+        let Some((request, left)) = self.dump.as_mut() else { return Ok(()) };
+        *left -= 1;
+        thread::sleep(MOMENT);
+        if let Some(container) = &self.container {
+            container.remove_images()?;
+        }
+        let (criu, end) = Socket::pair()?;
+        let before = self.child.replace(super::start(end)?);
+        criu.send(request, None)?;
+        self.criu = criu;
+        if let Some(mut before) = before {
+            // It has said that it has failed, and ends.
+            let _ = before.wait();
+        }
+        Ok(())
     }
 
     fn answer(&self, response: &Response) -> Result<()> {

@@ -29,6 +29,12 @@ impl From<OwnedFd> for Socket {
     }
 }
 
+impl From<Socket> for OwnedFd {
+    fn from(socket: Socket) -> OwnedFd {
+        socket.0
+    }
+}
+
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -63,14 +69,26 @@ impl Socket {
         sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL).map(drop).map_err(failed)
     }
 
+    /// The bytes of the next message, which stays; none once the other side has closed.
+    pub(crate) fn peek(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; self.next_length()?.unwrap_or(0)];
+        let (got, _) = recv(&self.0, &mut bytes[..], RecvFlags::PEEK).map_err(failed)?;
+        bytes.truncate(got);
+        Ok(bytes)
+    }
+
+    /// Length of the next message; `None` if the other side has gone.
+    fn next_length(&self) -> Result<Option<usize>> {
+        let nothing: &mut [u8] = &mut [];
+        match recv(&self.0, nothing, RecvFlags::PEEK | RecvFlags::TRUNC) {
+            Err(rustix::io::Errno::CONNRESET) => Ok(None),
+            received => received.map(|(_, length)| Some(length)).map_err(failed),
+        }
+    }
+
     /// The next message; `None` once the other side has closed.
     pub(crate) fn receive(&self) -> Result<Option<Message>> {
-        let flags = RecvFlags::PEEK | RecvFlags::TRUNC;
-        let nothing: &mut [u8] = &mut [];
-        let (_, length) = match recv(&self.0, nothing, flags) {
-            Err(rustix::io::Errno::CONNRESET) => return Ok(None),
-            length => length.map_err(failed)?,
-        };
+        let Some(length) = self.next_length()? else { return Ok(None) };
         let mut bytes = vec![0; length];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -94,6 +112,7 @@ mod tests {
         let file = std::fs::File::open("/dev/null").unwrap();
         one.send(b"first", Some(file.as_fd())).unwrap();
         one.send(&[7; 5000], None).unwrap();
+        assert_eq!(other.peek().unwrap(), b"first");
         let first = other.receive().unwrap().unwrap();
         assert_eq!((&first.bytes[..], first.fd.is_some()), (&b"first"[..], true));
         let second = other.receive().unwrap().unwrap();

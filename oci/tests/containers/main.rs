@@ -16,6 +16,7 @@ macro_rules! objects {
 }
 
 objects! {
+    clocks
     events
     memory
     processes
