@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 #![allow(dead_code, reason = "the tests use more of what is shared with them")]
 
+#[path = "../tests/containers/config.rs"]
+mod config;
 #[path = "../tests/containers/node.rs"]
 mod node;
 #[path = "../tests/containers/round.rs"]
@@ -24,7 +26,7 @@ struct Times {
 }
 
 fn main() {
-    let rows = [("two processes more", "processes"), ("64 MB of memory", "memory")];
+    let rows = [("two processes more", "processes"), ("64 MB of memory", "bulk")];
     let rows: Vec<(&str, Times)> = rows.iter().map(|(name, object)| (*name, measure(object))).collect();
     let page = page(&rows);
     print!("{page}");

@@ -28,7 +28,8 @@ impl Process {
         let pid = entry.pid();
         let mm = mm_name(pid);
         let mm = set.contains(&mm).then(|| set.message(&mm)).transpose()?;
-        let mut ids = entry.threads.clone();
+        // A zombie has its leader alone, whose number CRIU may leave out: what it writes then is whatever was there.
+        let mut ids = if mm.is_some() { entry.threads.clone() } else { vec![pid] };
         ids.sort_by_key(|tid| *tid != pid);
         let core = |tid: u32| Ok((tid, set.message(&core_name(tid))?));
         let threads = ids.into_iter().map(core).collect::<Result<Vec<_>>>()?;

@@ -1,5 +1,6 @@
 # enter.sh ROOT WORK INSTALLED: a node's view of this machine, for as long as standard input is open. WORK is /tmp there,
-# INSTALLED is /opt/tranship; ROOT is not written to.
+# INSTALLED is /opt/tranship, and /run/netns/box is what engines make for a container: a network, with a loopback here.
+# ROOT is not written to.
 set -e
 mount --make-rprivate /
 mkdir -p "$2/.node"
@@ -25,5 +26,10 @@ ip link set lo up
 pivot_root . .
 umount -l .
 cd /
+ip netns add box
+ip -n box link set lo up
+exec 3<&0
+while read -r _; do :; done <&3 &
 echo ready
-while read -r _; do :; done
+# Meanwhile it takes in what others leave behind: CRIU's processes would count in a container's control group.
+wait $!

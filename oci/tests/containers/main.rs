@@ -2,6 +2,7 @@
 //! says at each step that the object is what it was.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+mod config;
 mod node;
 mod podman;
 mod round;
@@ -16,11 +17,39 @@ macro_rules! objects {
 }
 
 objects! {
+    bulk
     clocks
+    deleted
+    descriptors
     events
+    exec
+    faults
+    floats
+    forks
+    futexes
+    identity
+    inotify
+    limits
+    locks
     memory
+    mounts
+    namespaces
+    nested
+    netlink
+    passed
+    pidfds
+    pipes
     processes
     seccomp
+    shared
+    signals
+    sysvipc
+    tcp
+    terminal
+    threads
+    timers
+    unix
+    waits
 }
 
 #[test]

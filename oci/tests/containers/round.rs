@@ -1,7 +1,7 @@
 //! A container's way from home to abroad and back.
 
+use crate::config::config;
 use crate::node::{Node, succeed};
-use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, pipe};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,9 @@ use std::time::Duration;
 const STEPS: usize = 5;
 /// How long they may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What CRIU takes along only if it is told so.
+const TAKEN_ALONG: &[&str] = &["--file-locks", "--tcp-established"];
 
 /// Where it goes: its images' name, the place, and whether it is translated there. First CRIU alone has to do it.
 const PLACES: &[(&str, &str, bool)] =
@@ -62,9 +65,7 @@ impl Container {
             fs::create_dir_all(folder.join("bundle/rootfs").join(directory)).unwrap();
         }
         compile(object, &folder.join("bundle/rootfs/program"));
-        let mut config = config();
-        special(object, &mut config);
-        fs::write(folder.join("bundle/config.json"), config.to_string()).unwrap();
+        fs::write(folder.join("bundle/config.json"), config(object, &folder).to_string()).unwrap();
         let name = format!("tranship-test-{name}-{}", std::process::id());
         Container { is_stock: false, name, node: Node::start(&folder), folder }
     }
@@ -79,7 +80,8 @@ impl Container {
     /// Write its checkpoint `images`; it is gone then.
     pub(crate) fn checkpoint(&self, images: &str) {
         let mut command = self.runtime(false);
-        command.args(["checkpoint", "--image-path"]).arg(self.inside(images));
+        command.args(["checkpoint", "--link-remap"]).args(TAKEN_ALONG);
+        command.arg("--image-path").arg(self.inside(images));
         command.arg("--work-path").arg(self.inside("logs")).arg(&self.name);
         succeed(&mut command, || self.log("dump.log"));
     }
@@ -87,7 +89,8 @@ impl Container {
     /// Go on from the checkpoint `images`; its output.
     pub(crate) fn restore(&self, images: &str, translated: bool) -> PipeReader {
         self.detached(translated, |command| {
-            command.args(["restore", "--detach", "--bundle"]).arg(self.inside("bundle"));
+            command.arg("restore").args(TAKEN_ALONG);
+            command.args(["--detach", "--bundle"]).arg(self.inside("bundle"));
             command.arg("--image-path").arg(self.inside(images)).arg("--work-path").arg(self.inside("logs"));
         })
     }
@@ -186,74 +189,4 @@ fn compile(object: &str, program: &Path) {
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-Wall", "-Werror", "-static", "-o"]).arg(program).arg(source.with_extension("c"));
     succeed(&mut gcc, String::new);
-}
-
-/// What the container of one program has besides.
-fn special(object: &str, config: &mut Value) {
-    if object == "seccomp" {
-        config["linux"]["seccomp"] = profile();
-    }
-}
-
-/// A seccomp profile with conditions of each kind.
-fn profile() -> Value {
-    let rule = |name: &str, action: &str, errno: i32, args: &[(u32, u64, u64, &str)]| {
-        let args: Vec<Value> = args
-            .iter()
-            .map(|(index, value, second, op)| json!({ "index": index, "value": value, "valueTwo": second, "op": op }))
-            .collect();
-        match action {
-            "SCMP_ACT_ALLOW" => json!({ "names": [name], "action": action, "args": args }),
-            _ => json!({ "names": [name], "action": action, "errnoRet": errno, "args": args }),
-        }
-    };
-    let (allow, refuse) = ("SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO");
-    json!({
-        "defaultAction": allow,
-        "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64"],
-        "syscalls": [
-            rule("chroot", refuse, libc::EPERM, &[]),
-            rule("mkdir", refuse, libc::ENOTCONN, &[]),
-            rule("mkdirat", refuse, libc::ENOTCONN, &[]),
-            rule("umask", refuse, libc::EPERM, &[(0, 6, 2, "SCMP_CMP_MASKED_EQ")]),
-            rule("socket", refuse, libc::EXDEV, &[(0, 1, 0, "SCMP_CMP_NE"), (1, 5, 0, "SCMP_CMP_LE"), (2, 3, 0, "SCMP_CMP_LT")]),
-            rule("lseek", refuse, libc::ENODEV, &[(1, 999, 0, "SCMP_CMP_GT")]),
-            rule("lseek", refuse, libc::ENOTTY, &[(1, 0, 0, "SCMP_CMP_EQ"), (2, 2, 0, "SCMP_CMP_GE")]),
-        ],
-    })
-}
-
-/// An ordinary container as engines make them, but for seccomp.
-fn config() -> Value {
-    let mount = |kind: &str, at: &str, options: &[&str]| json!({ "destination": at, "type": kind, "source": kind, "options": options });
-    let capabilities =
-        ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_SETGID", "CAP_SETUID"];
-    let namespaces: Vec<Value> =
-        ["pid", "network", "ipc", "uts", "mount"].iter().map(|kind| json!({ "type": kind })).collect();
-    json!({
-        "ociVersion": "1.0.2",
-        "process": {
-            "user": { "uid": 0, "gid": 0 },
-            "args": ["/program"],
-            "env": ["PATH=/bin"],
-            "cwd": "/",
-            "capabilities": { "bounding": capabilities, "effective": capabilities, "permitted": capabilities },
-            "noNewPrivileges": true,
-        },
-        "root": { "path": "rootfs" },
-        "hostname": "box",
-        "mounts": [
-            mount("proc", "/proc", &[]),
-            mount("tmpfs", "/dev", &["nosuid", "strictatime", "mode=755", "size=65536k"]),
-            mount("devpts", "/dev/pts", &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"]),
-            mount("tmpfs", "/dev/shm", &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
-            mount("mqueue", "/dev/mqueue", &["nosuid", "noexec", "nodev"]),
-            mount("sysfs", "/sys", &["nosuid", "noexec", "nodev", "ro"]),
-        ],
-        "linux": {
-            "namespaces": namespaces,
-            "maskedPaths": ["/proc/kcore", "/proc/keys", "/sys/firmware"],
-            "readonlyPaths": ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"],
-        },
-    })
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 // Ends the program if it does not hold, and says so.
@@ -22,12 +23,19 @@ static void prepare(void);
 // At every step, before it is counted.
 static void check(long step);
 
+// Whether the program has just been started or restored: for some steps it is left alone then.
+static int is_fresh __attribute__((unused));
+
 // With an argument, what is executed in the container beside the program: it says that, and 3 is its status.
 int main(int count, char **words) {
-    if (count > 1)
+    if (count == 2)
         return puts(words[1]) < 0 ? 1 : 3;
     prepare();
+    struct timespec before = {}, now;
     for (long step = 0;; step++) {
+        CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+        is_fresh = (now.tv_sec - before.tv_sec) * 1000 + (now.tv_nsec - before.tv_nsec) / 1000000 > 50;
+        before = now;
         check(step);
         printf("%ld\n", step);
         fflush(stdout);
