@@ -12,7 +12,7 @@ setup: ## install missing Debian packages and fetch crates
 blobs: setup ## build the in-process runtime for every host (dist/runtime-*)
 	@runtime/build-blobs --locked
 
-agents: setup ## build the node agent for every machine (dist/node-*)
+agents: setup ## build the node agent and the OCI runtime for every machine (dist/node-*, dist/tranship-runc-*)
 	@node/build-agents --locked
 
 build: setup blobs agents ## build the command line (target/release/tranship)
