@@ -36,14 +36,14 @@ pub(crate) fn become_runtime(line: &CommandLine) -> Result<Infallible> {
     let bundle = match line.command() {
         "restore" => line.bundle().canonicalize().ok(),
         "checkpoint" => line.words().last().and_then(|container| bundle_of(line, container)),
-        _ => None,
+        _ => return Err(OciError::at("executing", &runtime)(command.exec())),
     };
-    if let Some(bundle) = bundle {
-        command.env(BUNDLE, bundle);
-    }
-    // Without CRIU everything but checkpoints works, and those fail with the runtime's own words.
+    // Without CRIU the runtime complains in its own words.
     if let Some(criu) = find(CRIU) {
         command.env(REAL_CRIU, criu).env("PATH", path_with(&link()?));
+    }
+    if let Some(bundle) = bundle {
+        command.env(BUNDLE, bundle);
     }
     Err(OciError::at("executing", &runtime)(command.exec()))
 }

@@ -1,5 +1,6 @@
 //! A container on its way into a checkpoint or out of one.
 
+use super::guard::Guard;
 use super::rpc::Options;
 use crate::delegate::BUNDLE;
 use crate::error::{OciError, Result};
@@ -39,6 +40,7 @@ pub(super) enum Container {
         stays: bool,
         images: PathBuf,
         home: Home,
+        guard: Guard,
     },
     /// Its processes are at home, from where they are to be able to go abroad.
     Leaving { images: PathBuf },
@@ -59,9 +61,13 @@ impl Container {
             return Ok(is_guest.then_some(Container::Leaving { images: place.images }));
         }
         let home = Home { filter: filter(foreign::GUEST)? };
-        quiesce::park(pid)?;
+        let guard = Guard::of(pid)?;
+        if let Err(error) = quiesce::park(pid) {
+            guard.dismiss();
+            return Err(error.into());
+        }
         let stays = options.leave_running();
-        let container = Container::Dumping { pid, stays, images: place.images, home };
+        let container = Container::Dumping { pid, stays, images: place.images, home, guard };
         match runtime_files(pid) {
             Ok(files) => options.external.extend(files),
             Err(error) => {
@@ -124,10 +130,18 @@ impl Container {
         Ok(())
     }
 
+    /// What is done with its images when they are written.
+    pub(super) fn doing(&self) -> &'static str {
+        match self {
+            Container::Leaving { .. } => "looked through",
+            Container::Dumping { .. } | Container::Restoring { .. } => "recoded",
+        }
+    }
+
     /// CRIU is done.
     pub(super) fn finish(self, has_succeeded: bool) {
         match self {
-            Container::Dumping { stays: false, .. } if has_succeeded => {}
+            Container::Dumping { stays: false, guard, .. } if has_succeeded => guard.dismiss(),
             Container::Restoring { images, is_lazy: false } => {
                 // What is left of it is in the way of nothing.
                 let _ = fs::remove_dir_all(images);
@@ -138,9 +152,10 @@ impl Container {
 
     /// Let processes that are parked go on, if they live.
     pub(super) fn release(self) {
-        if let Container::Dumping { pid, .. } = self {
+        if let Container::Dumping { pid, guard, .. } = self {
             // They may have ended meanwhile.
             let _ = quiesce::release(pid);
+            guard.dismiss();
         }
     }
 }

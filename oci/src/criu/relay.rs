@@ -155,8 +155,9 @@ impl Relay {
         let malformed = |why: protobuf::Error| OciError::Protocol(why.to_string());
         let response = Response::parse_from_bytes(&message.bytes).map_err(malformed)?;
         if response.type_() == Type::NOTIFY && response.notify.script() == "post-dump" {
+            let doing = self.container.as_ref().map_or("passed on", Container::doing);
             let dumped =
-                self.timed("recoded", |relay| relay.container.as_mut().map_or(Ok(()), Container::dumped));
+                self.timed(doing, |relay| relay.container.as_mut().map_or(Ok(()), Container::dumped));
             self.is_to_repeat = matches!(&dumped, Err(OciError::Recode(RecodeError::Passing { .. })));
             if self.is_to_repeat && self.dump.as_ref().is_none_or(|(_, left)| *left == 0) {
                 // Whoever stays on machines of the same kind has no need of a better moment.

@@ -3,6 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod config;
+mod deaths;
 mod node;
 mod podman;
 mod round;

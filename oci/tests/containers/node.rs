@@ -39,12 +39,28 @@ impl Node {
 
     /// A command in it.
     pub(crate) fn command(&self, program: &str) -> Command {
-        let first = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.first.id())).unwrap();
+        let first = self.first_inside();
         let mut command = Command::new("nsenter");
-        command.args(["--mount", "--net", "--pid", "--target", first.trim(), "--", program]);
+        command.args(["--mount", "--net", "--pid", "--target", &first, "--", program]);
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("TRANSHIP_LIB", "/opt/tranship");
         command.stdin(Stdio::null());
         command
+    }
+
+    /// Its processes, the oldest first.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        let own = namespace(&self.first_inside());
+        let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
+        let mut processes: Vec<u32> =
+            all.filter_map(|name| name.to_str().filter(|pid| namespace(pid) == own)?.parse().ok()).collect();
+        processes.sort_unstable();
+        processes
+    }
+
+    fn first_inside(&self) -> String {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.first.id()));
+        children.unwrap().trim().to_owned()
     }
 
     /// The container runtime.

@@ -43,6 +43,8 @@ engine container restore --import /run/1.tar --name abroad >/dev/null
 steps abroad
 runs abroad translated
 [ "$(engine exec abroad echo executed)" = executed ]
+engine container checkpoint --leave-running --export /run/unused.tar abroad >/dev/null
+steps abroad
 engine container checkpoint --export /run/2.tar abroad >/dev/null
 engine rm abroad >/dev/null
 rm /run/abroad

@@ -6,9 +6,11 @@ use std::fs;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, pipe};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Steps that a program has to make at each place.
 const STEPS: usize = 5;
@@ -79,11 +81,21 @@ impl Container {
 
     /// Write its checkpoint `images`; it is gone then.
     pub(crate) fn checkpoint(&self, images: &str) {
+        succeed(&mut self.begin_checkpoint(images), || self.log("dump.log"));
+    }
+
+    /// The command for it.
+    pub(crate) fn begin_checkpoint(&self, images: &str) -> Command {
         let mut command = self.runtime(false);
         command.args(["checkpoint", "--link-remap"]).args(TAKEN_ALONG);
         command.arg("--image-path").arg(self.inside(images));
         command.arg("--work-path").arg(self.inside("logs")).arg(&self.name);
-        succeed(&mut command, || self.log("dump.log"));
+        command
+    }
+
+    /// All processes of its node, the oldest first.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        self.node.processes()
     }
 
     /// Go on from the checkpoint `images`; its output.
@@ -153,17 +165,22 @@ impl Drop for Container {
 pub(crate) struct Steps {
     reader: JoinHandle<usize>,
     place: &'static str,
+    /// How many lines have come.
+    count: Arc<AtomicUsize>,
 }
 
 impl Steps {
     /// Follow `output` from step `made` on; returns after some steps.
     pub(crate) fn follow(output: PipeReader, made: usize, place: &'static str) -> Steps {
         let (enough, wait) = channel();
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = count.clone();
         let reader = thread::spawn(move || {
             let mut next = made;
             for line in BufReader::new(output).lines() {
                 assert_eq!(line.unwrap(), next.to_string(), "{place}");
                 next += 1;
+                counted.fetch_add(1, Relaxed);
                 if next == made + STEPS {
                     enough.send(()).unwrap();
                 }
@@ -171,15 +188,28 @@ impl Steps {
             next
         });
         match wait.recv_timeout(PATIENCE) {
-            Ok(()) => Steps { reader, place },
+            Ok(()) => Steps { reader, place, count },
             Err(RecvTimeoutError::Timeout) => panic!("{place}: the program does not go on"),
             Err(RecvTimeoutError::Disconnected) => panic!("{place}: it has ended: {:?}", reader.join()),
         }
     }
 
+    /// Wait until it has made some more.
+    pub(crate) fn go_on(&self) {
+        let (before, since) = (self.count.load(Relaxed), Instant::now());
+        while self.count.load(Relaxed) < before + STEPS {
+            assert!(
+                since.elapsed() < PATIENCE && !self.reader.is_finished(),
+                "{}: it does not go on",
+                self.place
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Once the program is gone: the step that it would have made next.
     pub(crate) fn end(self) -> usize {
-        let Steps { reader, place } = self;
+        let Steps { reader, place, .. } = self;
         reader.join().unwrap_or_else(|_| panic!("{place}: the program went wrong"))
     }
 }
