@@ -118,7 +118,8 @@ impl Container {
         }
     }
 
-    /// Remove what a dump has left that is made again.
+    /// Remove what an earlier dump has left: engines dump into the same directory again, and of processes that have ended
+    /// meanwhile the new one has nothing to put in its place.
     pub(super) fn remove_images(&self) -> Result<()> {
         let directory = self.images();
         for entry in fs::read_dir(directory).map_err(OciError::at("listing", directory))?.flatten() {

@@ -232,6 +232,7 @@ impl Relay {
                 self.log = Some(place.log.join(log_name(options, "dump.log")));
                 choose_network_lock(options);
                 self.container = self.timed("parked", |_| Container::to_dump(options, place))?;
+                self.container.as_ref().map_or(Ok(()), Container::remove_images)?;
             }
             Type::RESTORE => {
                 self.log = Some(place.log.join(log_name(options, "restore.log")));

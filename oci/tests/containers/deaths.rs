@@ -1,4 +1,5 @@
-//! Who takes part in a checkpoint abroad ends in the middle of it: the container goes on where it is, as if nobody had asked.
+//! Who takes part in a checkpoint abroad ends in the middle of it: the container goes on where it is, as if nobody had asked,
+//! or it is gone and its images are whole.
 
 use crate::round::{Container, Steps};
 use std::fs;
@@ -33,15 +34,12 @@ fn survive(is_victim: impl Fn(&str) -> bool) {
             // SAFETY: kill(2) takes numbers only; it is a process of this test's own node.
             unsafe { libc::kill(victim as i32, libc::SIGKILL) };
         }
-        if checkpoint.wait().unwrap().success() {
-            steps = Steps::follow(
-                container.restore(&format!("at-{moment}"), true),
-                steps.end(),
-                "after a checkpoint",
-            );
-        } else {
-            died += 1;
-            steps.go_on();
+        died += usize::from(!checkpoint.wait().unwrap().success());
+        if !steps.go_on() {
+            // CRIU was done, so its images are whole.
+            container.delete();
+            let output = container.restore(&format!("at-{moment}"), true);
+            steps = Steps::follow(output, steps.end(), "after a checkpoint");
         }
     }
     assert!(died > 0, "nobody has died in the middle of a checkpoint");

@@ -194,17 +194,14 @@ impl Steps {
         }
     }
 
-    /// Wait until it has made some more.
-    pub(crate) fn go_on(&self) {
+    /// Wait until it has made some more; false if it has ended.
+    pub(crate) fn go_on(&self) -> bool {
         let (before, since) = (self.count.load(Relaxed), Instant::now());
-        while self.count.load(Relaxed) < before + STEPS {
-            assert!(
-                since.elapsed() < PATIENCE && !self.reader.is_finished(),
-                "{}: it does not go on",
-                self.place
-            );
+        while self.count.load(Relaxed) < before + STEPS && !self.reader.is_finished() {
+            assert!(since.elapsed() < PATIENCE, "{}: it does not go on", self.place);
             thread::sleep(Duration::from_millis(5));
         }
+        !self.reader.is_finished()
     }
 
     /// Once the program is gone: the step that it would have made next.
