@@ -20,23 +20,26 @@ use std::path::{Path, PathBuf};
 /// Page contents stay where they are up to the first page that goes: those behind are copied. The set is as it was after an
 /// error in recoding; after one in writing it is worth nothing.
 pub fn recode_in_place(directory: &Path, target: &Target) -> Result<Report> {
-    let scratch = beside(directory);
+    let scratch = fresh_beside(directory, "recoded")?;
     let recoded = recode_in(directory, &scratch, target);
     // What is left there is in the way of nothing but the next recoding, which removes it, too.
     let _ = fs::remove_dir_all(&scratch);
     recoded
 }
 
-fn beside(directory: &Path) -> PathBuf {
+/// The path of a directory beside `directory`, on the same file system, of the same name with `.suffix` at its end. What
+/// an earlier one has left there is removed.
+pub fn fresh_beside(directory: &Path, suffix: &str) -> Result<PathBuf> {
     let mut name = directory.file_name().map_or_else(OsString::new, OsString::from);
-    name.push(".recoded");
-    directory.with_file_name(name)
+    name.push(format!(".{suffix}"));
+    let beside = directory.with_file_name(name);
+    if beside.exists() {
+        fs::remove_dir_all(&beside).map_err(|e| RecodeError::io("removing", &beside, e))?;
+    }
+    Ok(beside)
 }
 
 fn recode_in(directory: &Path, scratch: &Path, target: &Target) -> Result<Report> {
-    if scratch.exists() {
-        fs::remove_dir_all(scratch).map_err(|e| RecodeError::io("removing", scratch, e))?;
-    }
     let report = recode(directory, scratch, target)?;
     let files = flatten(scratch)?;
     let outdated = outdated(directory, &files)?;

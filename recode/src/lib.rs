@@ -33,7 +33,7 @@ mod x86_64;
 pub use compare::{Difference, compare};
 pub use error::{RecodeError, Result};
 pub use flatten::{FlatFile, Piece, flatten};
-pub use in_place::recode_in_place;
+pub use in_place::{fresh_beside, recode_in_place};
 pub use inspect::{MappingSummary, ProcessSummary, Summary, inspect};
 pub use layout::{GuestObject, Home, HostLayout, MappedFile, Target, link_base};
 pub use memory::{Extent, Memory, PAGE};

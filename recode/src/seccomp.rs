@@ -4,7 +4,7 @@
 use crate::error::{RecodeError, Result};
 use crate::output::Output;
 use crate::process::{Process, core_name};
-use crate::proto::criu_core::{Core_entry, Seccomp_mode};
+use crate::proto::criu_core::Seccomp_mode;
 use crate::proto::seccomp::{Seccomp_entry, Seccomp_filter};
 use crate::set::ImageSet;
 use protobuf::MessageDyn;
@@ -65,17 +65,13 @@ impl Filters {
 pub(crate) struct NewFilters(Vec<Seccomp_filter>);
 
 impl NewFilters {
-    /// Put the threads that are under a filter under this one.
-    pub(crate) fn confine<'c>(
-        &mut self,
-        threads: impl Iterator<Item = &'c mut Core_entry>,
-        filter: Seccomp_filter,
-    ) {
+    /// Put the threads of `process` that are under a filter under this one.
+    pub(crate) fn confine(&mut self, process: &mut Process, filter: Seccomp_filter) {
         let index = self.0.iter().position(|other| *other == filter).unwrap_or_else(|| {
             self.0.push(filter);
             self.0.len() - 1
         });
-        for core in threads {
+        for (_, core) in &mut process.threads {
             let more = core.thread_core.as_mut().filter(|more| more.seccomp_mode() == Seccomp_mode::filter);
             if let Some(more) = more {
                 more.seccomp_filter = Some(index as u32);

@@ -78,7 +78,7 @@ fn confine(
             let why = "was started abroad under a seccomp filter, and its home's is not known; start it without one";
             RecodeError::refused(format!("process {}", process.pid), why)
         })?;
-        new_filters.confine(process.threads.iter_mut().map(|(_, core)| core), filter);
+        new_filters.confine(process, filter);
     }
     new_filters.write(output)
 }

@@ -54,7 +54,7 @@ pub(crate) fn recode<'s>(set: &'s ImageSet, layout: &HostLayout) -> Result<(Outp
             Journey { set, layout, parts: &parts, files: &files, pid, filter: filters.of(process)? };
         if let Some(home) = &journey.filter {
             let host = journey.filter_of_host(home)?;
-            new_filters.confine(process.threads.iter_mut().map(|(_, core)| core), host);
+            new_filters.confine(process, host);
         }
         journey.process(process, &mut output)?;
     }

@@ -7,7 +7,6 @@ use crate::error::{OciError, Result};
 use crate::{foreign, seccomp};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -16,19 +15,11 @@ use tranship_node::Isa;
 use tranship_node::unit::state_area::StateArea;
 use tranship_node::unit::{proc, quiesce};
 use tranship_recode::{
-    Home, HostLayout, MappedFile, RecodeError, Target, check, inspect, recode, recode_in_place,
+    Home, HostLayout, MappedFile, RecodeError, Target, check, fresh_beside, inspect, recode, recode_in_place,
 };
 
 /// How the name of the memory starts from which the runtime executes itself.
 const RUNTIME_FILE: &[u8] = b"/memfd:tranship-runtime";
-
-/// The directories of a request.
-pub(super) struct Place {
-    /// Of the images.
-    pub(super) images: PathBuf,
-    /// Of CRIU's log.
-    pub(super) log: PathBuf,
-}
 
 /// What is under way.
 pub(super) enum Container {
@@ -54,11 +45,11 @@ pub(super) enum Container {
 
 impl Container {
     /// Prepare a dump. `None`: of processes that cannot go abroad, which is all CRIU's.
-    pub(super) fn to_dump(options: &mut Options, place: Place) -> Result<Option<Container>> {
+    pub(super) fn to_dump(options: &mut Options, images: PathBuf) -> Result<Option<Container>> {
         let pid = options.pid() as u32;
         if pid == 0 || StateArea::find(pid)?.is_none() {
             let is_guest = Isa::here()? == foreign::GUEST;
-            return Ok(is_guest.then_some(Container::Leaving { images: place.images }));
+            return Ok(is_guest.then_some(Container::Leaving { images }));
         }
         let home = Home { filter: filter(foreign::GUEST)? };
         let guard = Guard::of(pid)?;
@@ -67,7 +58,7 @@ impl Container {
             return Err(error.into());
         }
         let stays = options.leave_running();
-        let container = Container::Dumping { pid, stays, images: place.images, home, guard };
+        let container = Container::Dumping { pid, stays, images, home, guard };
         match runtime_files(pid) {
             Ok(files) => options.external.extend(files),
             Err(error) => {
@@ -79,17 +70,16 @@ impl Container {
     }
 
     /// Prepare a restore. `None`: of processes that are at home here.
-    pub(super) fn to_restore(options: &Options, place: Place) -> Result<Option<Container>> {
+    pub(super) fn to_restore(options: &Options, given: &Path) -> Result<Option<Container>> {
         let here = Isa::here()?;
-        let home = Isa(inspect(&place.images)?.machine);
+        let home = Isa(inspect(given)?.machine);
         if !foreign::is_foreign(home, here)? {
             return Ok(None);
         }
-        let images = beside(&place.images);
-        if images.exists() {
-            fs::remove_dir_all(&images).map_err(OciError::at("removing", &images))?;
-        }
-        recode(&place.images, &images, &Target::Host(layout(filter(here)?)?))?;
+        let images = fresh_beside(given, "tranship")?;
+        // A container has no path to the runtime.
+        let runtime = MappedFile::carried(&foreign::runtime(here)?)?;
+        recode(given, &images, &Target::Host(layout(here, runtime, filter(here)?)))?;
         Ok(Some(Container::Restoring { images, is_lazy: options.lazy_pages() }))
     }
 
@@ -106,7 +96,7 @@ impl Container {
     /// dump at another moment could be taken abroad.
     pub(super) fn dumped(&mut self) -> Result<()> {
         match self {
-            Container::Leaving { images } => match check(images, &Target::Host(layout(Some(Vec::new()))?)) {
+            Container::Leaving { images } => match check(images, &Target::Host(any_host()?)) {
                 Err(passing @ RecodeError::Passing { .. }) => Err(passing.into()),
                 // What else is in the way abroad is nothing to those who stay on machines of the same kind.
                 _ => Ok(()),
@@ -161,11 +151,17 @@ impl Container {
     }
 }
 
-/// This machine as a host, with this filter for its containers.
-fn layout(filter: Option<Vec<u8>>) -> Result<HostLayout> {
+/// Machine `here` as a host of containers.
+fn layout(here: Isa, runtime: MappedFile, filter: Option<Vec<u8>>) -> HostLayout {
+    HostLayout { machine: here.0, runtime, objects: Vec::new(), filter }
+}
+
+/// A host that nothing gets to: the runtime is not read for it, as it would be to be carried.
+fn any_host() -> Result<HostLayout> {
     let here = Isa::here()?;
-    let runtime = MappedFile::carried(&foreign::runtime(here)?)?;
-    Ok(HostLayout { machine: here.0, runtime, objects: Vec::new(), filter })
+    let path = foreign::runtime(here)?;
+    let runtime = MappedFile::open(&path, path.display().to_string())?;
+    Ok(layout(here, runtime, Some(Vec::new())))
 }
 
 /// The filter for machine `isa` that the container's bundle asks for.
@@ -201,11 +197,4 @@ fn mount(file: &File) -> Result<u32> {
     let info = fs::read_to_string(&path).map_err(OciError::at("reading", &path))?;
     let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
     mount.ok_or_else(|| OciError::at("reading", &path)("it names no mount"))
-}
-
-/// A directory for images beside `images`.
-fn beside(images: &Path) -> PathBuf {
-    let mut name = images.file_name().map_or_else(OsString::new, OsString::from);
-    name.push(".tranship");
-    images.with_file_name(name)
 }

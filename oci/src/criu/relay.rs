@@ -1,11 +1,10 @@
 //! Messages between the OCI runtime and CRIU, and what is done when some of them pass.
 
-use super::container::{Container, Place};
+use super::container::Container;
 use super::rpc::{NetworkLock, Options, Request, Response, Type};
 use super::socket::{Message, Socket};
 use crate::delegate;
 use crate::error::{OciError, Result};
-use protobuf::Message as _;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::fs::File;
 use std::io::Write;
@@ -47,7 +46,7 @@ struct Relay {
 
 /// Whether the first thing that the client asks for is a restore.
 pub(super) fn is_restore(client: &Socket) -> Result<bool> {
-    Ok(parse(&client.peek()?)?.type_() == Type::RESTORE)
+    Ok(parse::<Request>(&client.peek()?)?.type_() == Type::RESTORE)
 }
 
 /// Relay between `client` and a child of this process. Its exit code is the child's.
@@ -81,8 +80,16 @@ pub(super) fn run_apart(client: Socket, to_criu: &Socket) -> i32 {
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<Request> {
-    Request::parse_from_bytes(bytes).map_err(|why| OciError::Protocol(why.to_string()))
+fn parse<M: protobuf::Message>(bytes: &[u8]) -> Result<M> {
+    M::parse_from_bytes(bytes).map_err(malformed)
+}
+
+fn encode(message: &impl protobuf::Message) -> Result<Vec<u8>> {
+    message.write_to_bytes().map_err(malformed)
+}
+
+fn malformed(why: protobuf::Error) -> OciError {
+    OciError::Protocol(why.to_string())
 }
 
 impl Relay {
@@ -131,18 +138,17 @@ impl Relay {
 
     /// From the client to CRIU.
     fn request(&mut self, message: Message) -> Result<()> {
-        let malformed = |why: protobuf::Error| OciError::Protocol(why.to_string());
-        let mut request = parse(&message.bytes)?;
+        let mut request: Request = parse(&message.bytes)?;
         let kind = request.type_();
         if let Some(options) = request.opts.as_mut() {
             let prepared = self.lend(options).and_then(|()| self.prepare(kind, options));
             if let Err(error) = prepared {
                 self.write_log(&complaint(&error));
-                return self.answer(&refusal(kind, &error));
+                return self.client.send(&encode(&refusal(kind, &error))?, None);
             }
         }
         let fd = message.fd.as_ref().map(AsFd::as_fd);
-        let bytes = request.write_to_bytes().map_err(malformed)?;
+        let bytes = encode(&request)?;
         self.criu.send(&bytes, fd)?;
         if kind == Type::DUMP {
             self.dump = Some((bytes, REPETITIONS));
@@ -152,8 +158,7 @@ impl Relay {
 
     /// From CRIU to the client.
     fn response(&mut self, message: Message) -> Result<()> {
-        let malformed = |why: protobuf::Error| OciError::Protocol(why.to_string());
-        let response = Response::parse_from_bytes(&message.bytes).map_err(malformed)?;
+        let response: Response = parse(&message.bytes)?;
         if response.type_() == Type::NOTIFY && response.notify.script() == "post-dump" {
             let doing = self.container.as_ref().map_or("passed on", Container::doing);
             let dumped =
@@ -167,7 +172,7 @@ impl Relay {
                 let mut verdict = Request::new();
                 verdict.set_type(Type::NOTIFY);
                 verdict.set_notify_success(false);
-                return self.criu.send(&verdict.write_to_bytes().map_err(malformed)?, None);
+                return self.criu.send(&encode(&verdict)?, None);
             }
         }
         if response.type_() == Type::DUMP && std::mem::take(&mut self.is_to_repeat) {
@@ -201,11 +206,6 @@ impl Relay {
         Ok(())
     }
 
-    fn answer(&self, response: &Response) -> Result<()> {
-        let bytes = response.write_to_bytes().map_err(|why| OciError::Protocol(why.to_string()))?;
-        self.client.send(&bytes, None)
-    }
-
     /// Get the client's descriptors that `options` name, under numbers of this process.
     fn lend(&mut self, options: &mut Options) -> Result<()> {
         self.lent.clear();
@@ -226,17 +226,17 @@ impl Relay {
     /// Do what has to be done before CRIU does `kind`.
     fn prepare(&mut self, kind: Type, options: &mut Options) -> Result<()> {
         let Some(images) = images(options)? else { return Ok(()) };
-        let place = Place { log: log_directory(options)?.unwrap_or_else(|| images.clone()), images };
+        let logs = log_directory(options)?.unwrap_or_else(|| images.clone());
         match kind {
             Type::DUMP => {
-                self.log = Some(place.log.join(log_name(options, "dump.log")));
+                self.log = Some(logs.join(log_name(options, "dump.log")));
                 choose_network_lock(options);
-                self.container = self.timed("parked", |_| Container::to_dump(options, place))?;
+                self.container = self.timed("parked", |_| Container::to_dump(options, images))?;
                 self.container.as_ref().map_or(Ok(()), Container::remove_images)?;
             }
             Type::RESTORE => {
-                self.log = Some(place.log.join(log_name(options, "restore.log")));
-                self.container = self.timed("recoded", |_| Container::to_restore(options, place))?;
+                self.log = Some(logs.join(log_name(options, "restore.log")));
+                self.container = self.timed("recoded", |_| Container::to_restore(options, &images))?;
                 // In the place of the client's directory.
                 if let Some(directory) = self.container.as_ref().map(Container::images) {
                     let directory = File::open(directory).map_err(OciError::at("opening", directory))?;

@@ -27,6 +27,14 @@ steps() {
     local before=$(engine logs "$1" | wc -l)
     until [ "$(engine logs "$1" | wc -l)" -ge $((before + 5)) ]; do sleep 0.05; done
 }
+# cross FROM TO native|translated: have the container go on under another name, where it runs so.
+cross() {
+    engine container checkpoint --export "/run/$2.tar" "$1" >/dev/null
+    engine rm "$1" >/dev/null
+    engine container restore --import "/run/$2.tar" --name "$2" >/dev/null
+    steps "$2"
+    runs "$2" "$3"
+}
 
 mkdir -p /run/image/bin
 cp /usr/bin/busybox /run/image/bin
@@ -36,21 +44,13 @@ tar -C /run/image -c . | podman import --quiet - box >/dev/null
 engine run -d --network none --name home box sh -c 'i=0; while sleep 0.02; do echo $i; i=$((i + 1)); done' >/dev/null
 steps home
 runs home native
-engine container checkpoint --export /run/1.tar home >/dev/null
-engine rm home >/dev/null
 touch /run/abroad
-engine container restore --import /run/1.tar --name abroad >/dev/null
-steps abroad
-runs abroad translated
+cross home abroad translated
 [ "$(engine exec abroad echo executed)" = executed ]
 engine container checkpoint --leave-running --export /run/unused.tar abroad >/dev/null
 steps abroad
-engine container checkpoint --export /run/2.tar abroad >/dev/null
-engine rm abroad >/dev/null
 rm /run/abroad
-engine container restore --import /run/2.tar --name back >/dev/null
-steps back
-runs back native
+cross abroad back native
 engine stop --time 0 back >/dev/null 2>&1
 engine logs back
 engine rm back >/dev/null
