@@ -4,6 +4,7 @@
 
 use crate::cpio;
 use crate::debian::{self, Recipe, SUITE};
+use crate::engine;
 use crate::error::{LabError, Result};
 use crate::state::Lock;
 use sha2::{Digest, Sha256};
@@ -14,29 +15,20 @@ use std::path::{Path, PathBuf};
 const X86_64: Recipe = Recipe {
     suite: SUITE,
     architecture: "amd64",
-    packages: &[
-        "base-files",
-        "criu",
-        "qemu-system-arm",
-        "runc",
-        "dash",
-        "gzip",
-        "iproute2",
-        "mount",
-        "nftables",
-        "tar",
-    ],
+    packages: &["base-files", "qemu-system-arm"],
+    engine: true,
 };
 /// The virtual machine's root and kernel.
 const ARM64: Recipe = Recipe {
     suite: SUITE,
     architecture: "arm64",
-    packages: &["base-files", "busybox-static", "criu", "linux-image-arm64"],
+    packages: &["base-files", "busybox-static", "linux-image-arm64"],
+    engine: true,
 };
 /// Size of the virtual machine's disk; what is not written takes no room.
 const DISK_BYTES: u64 = 16 << 30;
-/// Modules that the virtual machine needs, in the order of insertion: its disk, its network, and what CRIU asks about
-/// sockets. (Much else is built in.)
+/// Modules that the virtual machine needs, in the order of insertion: its disk, its network, what CRIU asks about
+/// sockets, what containers need. (Much else is built in.)
 const MODULES: &[&str] = &[
     "drivers/block/virtio_blk",
     "lib/crc/crc16",
@@ -52,6 +44,12 @@ const MODULES: &[&str] = &[
     "net/unix/unix_diag",
     "net/netlink/netlink_diag",
     "net/packet/af_packet_diag",
+    "fs/overlayfs/overlay",
+    "drivers/net/veth",
+    "net/llc/llc",
+    "net/802/stp",
+    "net/bridge/bridge",
+    "net/netfilter/nf_tables",
 ];
 /// Its first program.
 const INIT: &str = include_str!("init.sh");
@@ -104,8 +102,11 @@ pub(crate) fn arm64_vm(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Vm> {
 
 /// What distinguishes one build from another.
 fn key(recipe: &Recipe, extra: &str) -> String {
-    let Recipe { suite, architecture, packages } = recipe;
-    let text = format!("{suite} {architecture} {packages:?} {extra}");
+    let Recipe { suite, architecture, packages, engine } = recipe;
+    let mut text = format!("{suite} {architecture} {packages:?} {extra}");
+    if *engine {
+        text.push_str(&format!("{:?} {:?}", engine::PACKAGES, engine::FILES));
+    }
     Sha256::digest(text).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 

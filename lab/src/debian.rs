@@ -1,6 +1,7 @@
 //! Debian root trees out of packages, by mmdebstrap and this machine's own apt configuration. Packages are only
 //! extracted, no maintainer script runs, so a tree can be of any machine.
 
+use crate::engine;
 use crate::error::{LabError, Result};
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -19,6 +20,8 @@ pub struct Recipe {
     pub architecture: &'static str,
     /// Packages; what they depend on comes too.
     pub packages: &'static [&'static str],
+    /// Whether it has Podman, runc and CRIU, set up for nodes.
+    pub engine: bool,
 }
 
 /// Extract the recipe's packages into `root`; what apt says goes to `log`.
@@ -32,9 +35,14 @@ pub(crate) fn extract(recipe: &Recipe, root: &Path, log: &Path) -> Result<()> {
     // A mirror's copy of a release that is still in the making may be past its date.
     command.arg("--aptopt=Acquire::Check-Valid-Until \"false\"");
     command.arg("--aptopt=Acquire::Retries \"5\"").arg("--aptopt=APT::Install-Recommends \"false\"");
-    command.arg(format!("--include={}", recipe.packages.join(",")));
+    let packages = match recipe.engine {
+        true => [recipe.packages, engine::PACKAGES].concat(),
+        false => recipe.packages.to_vec(),
+    };
+    command.arg(format!("--include={}", packages.join(",")));
     command.arg(recipe.suite).arg(root).arg(mirror);
-    run(command, "mmdebstrap", "mmdebstrap", output, errors, log)
+    run(command, "mmdebstrap", "mmdebstrap", output, errors, log)?;
+    if recipe.engine { engine::set_up(root) } else { Ok(()) }
 }
 
 /// Make an ext4 image of `bytes` with the contents of `root`.

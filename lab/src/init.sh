@@ -24,10 +24,15 @@ export TRANSHIP_TOKEN
 for at in dev proc sys; do
     $b mount --move /$at /root/$at
 done
+$b mount -t cgroup2 cgroup2 /root/sys/fs/cgroup
 $b mkdir -p /root/dev/pts /root/dev/shm
 $b mount -t devpts devpts /root/dev/pts
 for at in dev/shm run tmp; do
     $b mount -t tmpfs tmpfs /root/$at
 done
 export PATH=/usr/sbin:/usr/bin
-exec $b switch_root /root "/opt/tranship/node-$tranship_isa" init --listen "0.0.0.0:$tranship_port"
+# Containers are on a bridge to the lab's local network.
+for words in "link add name lan0 type bridge" "link set eth1 master lan0 up" "link set lan0 up"; do
+    $b chroot /root ip $words
+done
+exec $b switch_root /root "/opt/tranship/node-$tranship_isa" init --listen "0.0.0.0:$tranship_port" --allow-execute

@@ -6,7 +6,9 @@ mod build;
 mod companions;
 mod cpio;
 mod debian;
+mod engine;
 mod error;
+mod lan;
 mod local;
 mod process;
 mod state;
@@ -15,11 +17,14 @@ mod vm;
 pub use companions::companions;
 pub use debian::Recipe;
 pub use error::{LabError, Result};
+pub use lan::NETWORK;
 pub use state::{Kind, LabFile, NodeEntry};
 
+use lan::Switch;
 use state::Lock;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 use tranship_node::client::Node;
@@ -103,11 +108,13 @@ impl Lab {
         fs::create_dir_all(&self.state).map_err(LabError::at("making", &self.state))?;
         let _lock = Lock::take(&self.state)?;
         let mut lab = LabFile::load(&self.state)?.map_or_else(LabFile::new, Ok)?;
+        let mut fresh = Vec::new();
         for (name, kind) in nodes.iter().zip(kinds) {
             if lab.nodes.get(name).is_some_and(|entry| entry.process.lives()) {
                 continue;
             }
             let directory = self.fresh_node_directory(name)?;
+            let switch = self.switch(&mut lab)?;
             let entry = match kind {
                 Kind::Local => {
                     let root = self.x86_root(say)?;
@@ -118,16 +125,44 @@ impl Lab {
                     let tools = self.x86_root(say)?;
                     let vm = build::arm64_vm(&self.cache, say)?;
                     say(&format!("starting {name}"));
-                    vm::start(&tools, &vm, &directory, &installed, &lab.token)?
+                    let port = switch.port(name)?;
+                    vm::start(&tools, &vm, &directory, &installed, &lab.token, &port)?
                 }
             };
             lab.nodes.insert(name.clone(), entry);
             lab.save(&self.state)?;
+            fresh.push(name);
         }
         for name in nodes {
             self.wait_until_ready(&lab, name)?;
         }
+        let switch = self.switch(&mut lab)?;
+        for (name, entry) in fresh.into_iter().filter_map(|name| Some((name, lab.nodes.get(name)?))) {
+            if entry.kind == Kind::Local {
+                switch.plug_in(name, &entry.process)?;
+            }
+        }
         Ok(lab)
+    }
+
+    /// The local network, started if it does not run.
+    fn switch(&self, lab: &mut LabFile) -> Result<Switch> {
+        if let Some(process) = lab.switch.as_ref().filter(|process| process.lives()) {
+            return Ok(Switch::of(process));
+        }
+        let process = Switch::start(&self.state.join("switch.log"))?;
+        let switch = Switch::of(&process);
+        lab.switch = Some(process);
+        lab.save(&self.state)?;
+        Ok(switch)
+    }
+
+    /// A command that sees the nodes' local network as a machine on it, outside the nodes.
+    pub fn on_lan(&self, program: &str) -> Result<Command> {
+        let lab = self.load()?;
+        let switch = lab.switch.as_ref().filter(|process| process.lives());
+        let switch = switch.ok_or_else(|| LabError::NotUp { name: NETWORK.to_owned() })?;
+        Ok(Switch::of(switch).command(program))
     }
 
     /// Nothing of a node that ran before is kept: its processes are gone, and so are its units.
@@ -179,6 +214,12 @@ impl Lab {
             lab.save(&self.state)?;
             let directory = self.state.join(name);
             fs::remove_dir_all(&directory).map_err(LabError::at("removing", &directory))?;
+        }
+        if lab.nodes.is_empty()
+            && let Some(switch) = lab.switch.take()
+        {
+            switch.end();
+            lab.save(&self.state)?;
         }
         Ok(())
     }

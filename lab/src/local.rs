@@ -18,6 +18,7 @@ pub(crate) fn start(root: &Path, directory: &Path, installed: &Path, token: &str
         [("--root", root), ("--state", &state), ("--installed", installed), ("--listen", Path::new(&listen))];
     let mut line = vec![program.into_os_string(), "boot".into()];
     line.extend(options.into_iter().flat_map(|(name, value)| [name.into(), value.as_os_str().to_owned()]));
+    line.push("--allow-execute".into());
     let process = process::detached(&line, &[("TRANSHIP_TOKEN", token)], &directory.join(CONSOLE))?;
     Ok(NodeEntry { kind: Kind::Local, port, process })
 }

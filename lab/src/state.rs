@@ -52,6 +52,8 @@ pub struct LabFile {
     pub token: String,
     /// By name.
     pub nodes: BTreeMap<String, NodeEntry>,
+    /// The local network that they are on.
+    pub switch: Option<Recorded>,
 }
 
 impl LabFile {
@@ -61,7 +63,7 @@ impl LabFile {
         let path = Path::new("/dev/urandom");
         File::open(path).and_then(|mut f| f.read_exact(&mut bytes)).map_err(LabError::at("reading", path))?;
         let token = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(LabFile { token, nodes: BTreeMap::new() })
+        Ok(LabFile { token, nodes: BTreeMap::new(), switch: None })
     }
 
     /// The lab in `state`, if there is one.

@@ -9,6 +9,7 @@ use crate::state::{CONSOLE, Kind, NodeEntry};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// This machine, as the virtual one sees it (QEMU's user-mode network).
@@ -22,20 +23,21 @@ const CPU: &str = "neoverse-n1";
 /// Its memory in MiB.
 const MEMORY: &str = "3072";
 
-/// Start the machine with its state in `directory`. QEMU is in the root `tools`.
+/// Start the machine with its state in `directory`. QEMU is in the root `tools`, `lan` its port on the local network.
 pub(crate) fn start(
     tools: &Path,
     vm: &Vm,
     directory: &Path,
     installed: &Path,
     token: &str,
+    lan: &OwnedFd,
 ) -> Result<NodeEntry> {
     let port = free_port()?;
     let initramfs = directory.join("initramfs");
     initramfs_with_ours(vm, installed, token, &initramfs)?;
     let console = directory.join("machine.log");
     let mut line = emulator(tools);
-    line.extend(arguments(vm, &initramfs, port, &directory.join(CONSOLE)));
+    line.extend(arguments(vm, &initramfs, port, lan, &directory.join(CONSOLE)));
     // The disk's changes go to an unlinked file there.
     let environment = [("TMPDIR", directory.to_str().unwrap_or("/var/tmp"))];
     let process = process::detached(&line, &environment, &console)?;
@@ -55,7 +57,7 @@ fn emulator(tools: &Path) -> Vec<OsString> {
     ]
 }
 
-fn arguments(vm: &Vm, initramfs: &Path, port: u16, console: &Path) -> Vec<OsString> {
+fn arguments(vm: &Vm, initramfs: &Path, port: u16, lan: &OwnedFd, console: &Path) -> Vec<OsString> {
     let text = |path: &Path| path.display().to_string();
     // kpti=0: page-table isolation makes every system call eight times as slow under emulation.
     let parameters =
@@ -73,6 +75,8 @@ fn arguments(vm: &Vm, initramfs: &Path, port: u16, console: &Path) -> Vec<OsStri
         ("-device", "virtio-blk-pci,drive=disk".to_owned()),
         ("-netdev", format!("user,id=net,hostfwd=tcp:127.0.0.1:{port}-:{AGENT_PORT}")),
         ("-device", "virtio-net-pci,netdev=net,romfile=".to_owned()),
+        ("-netdev", format!("tap,id=lan,fd={}", lan.as_raw_fd())),
+        ("-device", "virtio-net-pci,netdev=lan,romfile=".to_owned()),
         ("-device", "virtio-rng-pci".to_owned()),
         ("-serial", format!("file:{}", text(console))),
         ("-display", "none".to_owned()),
@@ -87,7 +91,7 @@ fn arguments(vm: &Vm, initramfs: &Path, port: u16, console: &Path) -> Vec<OsStri
 fn initramfs_with_ours(vm: &Vm, installed: &Path, token: &str, path: &Path) -> Result<()> {
     let ours = path.with_extension("ours");
     let mut files = vec![("tranship/token".to_owned(), 0o600, token.as_bytes().to_vec())];
-    for name in ["node", "runtime"] {
+    for name in ["node", "runtime", "tranship-runc"] {
         let name = format!("{name}-{ISA}");
         let program: PathBuf = installed.join(&name);
         // A node without the runtime is of use, too; its agent says so where it is not.

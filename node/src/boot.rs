@@ -19,6 +19,16 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
+/// File systems of a node on this machine. Of control groups it sees version 2 alone: containers do not move between versions.
+const MOUNTS: [(&CStr, &str); 5] = [
+    (c"proc", "/proc"),
+    (c"sysfs", "/sys"),
+    (c"cgroup2", "/sys/fs/cgroup"),
+    (c"tmpfs", "/tmp"),
+    (c"tmpfs", "/run"),
+];
+/// What container engines write, as it is called in the state directory of a node on this machine, and where they see it.
+const OF_ENGINES: [(&str, &str); 2] = [("containers", "/var/lib/containers"), ("scratch", "/var/tmp")];
 /// Pause before an agent that died is started again.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -48,6 +58,9 @@ pub struct AgentArgs {
     /// What clients have to know.
     #[arg(long, env = "TRANSHIP_TOKEN", hide_env_values = true)]
     pub token: String,
+    /// Let clients execute any command on this node.
+    #[arg(long)]
+    pub allow_execute: bool,
 }
 
 impl AgentArgs {
@@ -56,7 +69,8 @@ impl AgentArgs {
         // By its path in the node: CRIU starts it by that name too.
         let mut command = Command::new(program(Isa::here()?));
         command.args(["agent", "--listen", &self.listen]).env("TRANSHIP_TOKEN", &self.token);
-        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        command.args(self.allow_execute.then_some("--allow-execute"));
+        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/root");
         command.spawn().map_err(|why| NodeError::io("starting the agent", why))
     }
 }
@@ -70,6 +84,7 @@ pub fn boot(boot: &Boot) -> Result<()> {
     command.arg("boot-inside").arg("--root").arg(&boot.root).arg("--state").arg(&boot.state);
     command.arg("--installed").arg(&boot.installed).args(["--listen", &boot.agent.listen]);
     command.env("TRANSHIP_TOKEN", &boot.agent.token);
+    command.args(boot.agent.allow_execute.then_some("--allow-execute"));
     let mut inside =
         command.spawn().map_err(|why| NodeError::io("starting the node's first process", why))?;
     inside.wait().map_err(|why| NodeError::io("waiting for the node", why))?;
@@ -88,8 +103,13 @@ pub fn boot_inside(boot: &Boot) -> Result<()> {
     bind(&boot.installed, &make_below(root, INSTALLED)?)?;
     let dev = make_below(root, "/dev")?;
     mount_bind_recursive("/dev", &dev).map_err(NodeError::at("mounting", &dev))?;
-    for (kind, at) in [(c"proc", "/proc"), (c"sysfs", "/sys"), (c"tmpfs", "/tmp"), (c"tmpfs", "/run")] {
+    for (kind, at) in MOUNTS {
         new_mount(kind, &make_below(root, at)?)?;
+    }
+    for (from, at) in OF_ENGINES {
+        let from = boot.state.join(from);
+        fs::create_dir_all(&from).map_err(NodeError::at("making", &from))?;
+        bind(&from, &make_below(root, at)?)?;
     }
     change_root(root)?;
     network::make()?;

@@ -3,17 +3,19 @@
 use crate::error::{NodeError, Result};
 use crate::progress::{Progress, ProgressReport};
 use crate::protocol::{
-    Channel, CheckpointReport, Digest, Frame, Hello, MappedFile, NodeInfo, OutputChunk, Peer, ProcessId,
-    ProcessLook, Received, Reply, Request, RestoreReport, Translation, UnitRequest, UnitStatus, VERSION,
-    Welcome,
+    Channel, CheckpointReport, Digest, ExecuteMessage, Frame, Hello, MappedFile, NodeInfo, Output,
+    OutputChunk, Peer, ProcessId, ProcessLook, Received, Reply, Request, RestoreReport, Translation,
+    UnitRequest, UnitStatus, VERSION, Welcome,
 };
-use crate::record::{UnitId, UnitRecord, UnitSpec};
+use crate::record::{ExitStatus, UnitId, UnitRecord, UnitSpec};
 use crate::tree::{self, Writers};
 use crate::unit::supply::Image;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
+use std::thread;
 
 /// Who watches a long operation.
 pub type Watch<'a> = &'a mut dyn FnMut(&ProgressReport);
@@ -135,6 +137,31 @@ impl Node {
         channel.answer(&mut |_| ())
     }
 
+    /// Execute a command there, with this input; it is told its output. Returns how it ended.
+    pub fn execute(
+        &self,
+        words: &[String],
+        input: impl Read + Send + 'static,
+        mut output: impl FnMut(Output, &[u8]),
+    ) -> Result<ExitStatus> {
+        let mut channel = self.open()?;
+        channel.send(&Request::Execute(words.to_vec()))?;
+        channel.answer::<()>(&mut |_| ())?;
+        channel.patience(None)?;
+        let mut to_node = channel.duplicate()?;
+        // Not waited for: what it reads from may have no end. It cannot send once the connection is over.
+        thread::spawn(move || feed(&mut to_node, input));
+        loop {
+            let frame = channel.receive::<ExecuteMessage>()?;
+            let body = channel.read_body(frame.body)?;
+            match frame.message {
+                ExecuteMessage::Output(which) => output(which, &body),
+                ExecuteMessage::Ended(status) => return Ok(status),
+                ExecuteMessage::Input => return Err(NodeError::protocol("input from a node")),
+            }
+        }
+    }
+
     /// End its units and its agent.
     pub fn shut_down(&self) -> Result<()> {
         self.ask(&Request::Shutdown)
@@ -161,6 +188,17 @@ impl Node {
         channel.send(request)?;
         channel.answer::<()>(&mut |_| ())?;
         Ok(Tunnel { channel })
+    }
+}
+
+/// Send input until it ends or nobody wants it.
+fn feed(node: &mut Channel, mut input: impl Read) {
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        let got = input.read(&mut chunk).unwrap_or(0);
+        if node.send_with_body(&ExecuteMessage::Input, &chunk[..got]).is_err() || got == 0 {
+            return;
+        }
     }
 }
 

@@ -51,6 +51,8 @@ pub enum NodeError {
     },
     /// The token was not the node's.
     Token,
+    /// The agent does not let clients execute commands.
+    NotAllowed,
     /// Something that a user wrote is not what it should be.
     Malformed {
         /// What is wrong with it.
@@ -193,6 +195,9 @@ impl fmt::Display for NodeError {
             ),
             NodeError::Token => {
                 write!(f, "the node refused the token; is it of another lab? see `tranship lab status`")
+            }
+            NodeError::NotAllowed => {
+                write!(f, "the node's agent executes no commands: it was started without --allow-execute")
             }
             NodeError::Malformed { what } => f.write_str(what),
             NodeError::Protocol { what } => write!(f, "unexpected message: {what}"),

@@ -55,7 +55,7 @@ fn run(command: Command) -> Result<()> {
         Command::Boot(args) => boot::boot(&args),
         Command::BootInside(args) => boot::boot_inside(&args),
         Command::Init(args) => boot::init(&args),
-        Command::Agent(args) => agent::serve(&args.listen, &args.token),
+        Command::Agent(args) => agent::serve(&args),
         Command::Supervise { unit } => supervise(&unit),
         Command::Enter(args) => Err::<(), NodeError>(args.enter()),
     }

@@ -4,12 +4,16 @@ use crate::error::Result;
 use crate::files::Files;
 use crate::memory::Memory;
 use crate::process::{Process, machine_of_all, pagemap_name};
+use crate::proto::cgroup::Cgroup_entry;
 use crate::set::ImageSet;
 use crate::to_canonical::find_state;
 use crate::vma::{Mapping, protection, status};
 use std::collections::BTreeSet;
 use std::path::Path;
 use tranship_abi::host::Host;
+
+/// The image of control groups.
+const CGROUP: &str = "cgroup.img";
 
 /// An image set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +65,18 @@ impl Summary {
         let code = mappings.filter(|mapping| mapping.guest_executable);
         code.filter_map(|mapping| Some(mapping.file.as_ref()?.0.as_str())).collect()
     }
+}
+
+/// The hierarchies of control groups that the processes of the image set in `directory` were in: the controllers of each
+/// (cgroups(7)), none for the unified one.
+pub fn control_groups(directory: &Path) -> Result<Vec<Vec<String>>> {
+    let set = ImageSet::open(directory)?;
+    if !set.contains(CGROUP) {
+        return Ok(Vec::new());
+    }
+    let groups: Cgroup_entry = set.message(CGROUP)?;
+    let names = |names: &Vec<String>| names.iter().filter(|name| !name.is_empty()).cloned().collect();
+    Ok(groups.controllers.iter().map(|hierarchy| names(&hierarchy.cnames)).collect())
 }
 
 /// Look at the image set in `directory`. Of its pages only those of state areas are read.

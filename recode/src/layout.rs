@@ -6,8 +6,9 @@ use crate::memory::{NewPages, PAGE};
 use crate::proto::vma::Vma_entry;
 use crate::set::FileSource;
 use crate::vma::{self, Mapping, protection, status};
+use std::io::ErrorKind;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tranship_abi::block;
 use tranship_abi::host::Host;
 
@@ -38,6 +39,41 @@ pub struct HostLayout {
     /// The filter (seccomp(2), an array of `struct sock_filter`) that takes the place of the one that processes are under
     /// at home. Without it such processes are refused.
     pub filter: Option<Vec<u8>>,
+    /// What the host's kernel has in /proc and /sys. Without it all that the home's has.
+    pub kernel: Option<KernelFiles>,
+}
+
+/// The files of a host's kernel, where they can be looked for. Those of processes are in none of these directories.
+#[derive(Clone, Debug)]
+pub struct KernelFiles {
+    /// Its procfs.
+    pub proc: PathBuf,
+    /// Its sysfs.
+    pub sys: PathBuf,
+}
+
+impl KernelFiles {
+    /// Those of the machine that this is.
+    pub fn here() -> KernelFiles {
+        KernelFiles { proc: "/proc".into(), sys: "/sys".into() }
+    }
+
+    /// Whether it has `path` in /proc, or that is a process's.
+    pub(crate) fn has_proc(&self, path: &str) -> bool {
+        let of_process = path.trim_start_matches('/').starts_with(|first: char| first.is_ascii_digit());
+        of_process || has(&self.proc, path)
+    }
+
+    /// Whether it has `path` in /sys.
+    pub(crate) fn has_sys(&self, path: &str) -> bool {
+        has(&self.sys, path)
+    }
+}
+
+/// Whether there is something at `path` in `directory`; not to be allowed to look means that there is.
+fn has(directory: &Path, path: &str) -> bool {
+    let found = directory.join(path.trim_start_matches('/')).symlink_metadata();
+    !found.is_err_and(|why| why.kind() == ErrorKind::NotFound)
 }
 
 /// A file that is to be mapped.

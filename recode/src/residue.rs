@@ -2,7 +2,9 @@
 //! way home. Records of a kind, a key and CRIU's own encoding of the message, each length-prefixed.
 
 use crate::error::{RecodeError, Result};
+use crate::mounts::Waiting;
 use crate::proto::core_x86::Thread_info_x86;
+use crate::proto::mnt::Mnt_entry;
 use crate::proto::seccomp::Seccomp_filter;
 use crate::proto::vma::Vma_entry;
 use protobuf::Message;
@@ -20,6 +22,8 @@ pub(crate) struct Residue {
     pub(crate) pages: Vec<(u64, Vec<u8>)>,
     /// The seccomp filter of the process.
     pub(crate) filter: Option<Seccomp_filter>,
+    /// Mounts that the host cannot have.
+    pub(crate) mounts: Vec<Waiting>,
 }
 
 /// Kinds of records.
@@ -28,6 +32,8 @@ mod kind {
     pub(super) const VMA: u32 = 2;
     pub(super) const PAGES: u32 = 3;
     pub(super) const FILTER: u32 = 4;
+    /// Its key is the length of the mount point that comes before the entry.
+    pub(super) const MOUNT: u32 = 5;
 }
 
 /// Bytes before a record's contents: kind (u32), length (u32), key (u64).
@@ -49,6 +55,10 @@ impl Residue {
         }
         if let Some(filter) = &self.filter {
             record(&mut bytes, kind::FILTER, 0, &filter.write_to_bytes().map_err(lost)?);
+        }
+        for Waiting { entry, beside } in &self.mounts {
+            let contents = [beside.as_bytes(), &entry.write_to_bytes().map_err(lost)?].concat();
+            record(&mut bytes, kind::MOUNT, beside.len() as u64, &contents);
         }
         if bytes.len() > RESIDUE_BYTES {
             let why = format!("{} bytes of residue, room for {RESIDUE_BYTES}", bytes.len());
@@ -76,6 +86,12 @@ impl Residue {
                 kind::FILTER => {
                     let filter = Seccomp_filter::parse_from_bytes(contents).map_err(|_| damaged())?;
                     residue.filter = Some(filter);
+                }
+                kind::MOUNT => {
+                    let (beside, entry) = contents.split_at_checked(key as usize).ok_or_else(damaged)?;
+                    let beside = String::from_utf8(beside.to_vec()).map_err(|_| damaged())?;
+                    let entry = Mnt_entry::parse_from_bytes(entry).map_err(|_| damaged())?;
+                    residue.mounts.push(Waiting { entry, beside });
                 }
                 _ => return Err(damaged()),
             }

@@ -5,6 +5,7 @@ use crate::error::{RecodeError, Result};
 use crate::files::{Files, Renumbering};
 use crate::layout::{GUEST_END, Home};
 use crate::memory::{self, Memory, NewPages, PAGE};
+use crate::mounts::Mounts;
 use crate::output::Output;
 use crate::process::{Process, core_name, machine_of_all, mm_name, pagemap_name};
 use crate::proto::core_x86::Thread_info_x86;
@@ -44,10 +45,14 @@ pub(crate) fn recode<'s>(set: &'s ImageSet, to: &Home) -> Result<(Output<'s>, Ve
     let mut files = Files::load(set)?;
     let mut dropped = BTreeSet::new();
     let mut home = Vec::new();
+    let mut mounts = Mounts::load(set, processes.iter().map(|process| process.pid))?;
     for process in &mut processes {
         let mut journey = Journey { set, host, pid: process.pid, files: &files, dropped: &mut dropped };
-        home.push(journey.process(process, &mut output)?);
+        let residue = journey.process(process, &mut output)?;
+        mounts.put_back(process.pid, &residue.mounts);
+        home.push(residue.filter);
     }
+    mounts.write(&mut output)?;
     confine(set, to, &mut processes, &home, &mut output)?;
     for (tid, core) in processes.iter().flat_map(|process| &process.threads) {
         output.messages(&core_name(*tid), [core as &dyn MessageDyn])?;
@@ -124,9 +129,9 @@ struct Journey<'a> {
 }
 
 impl Journey<'_> {
-    /// Returns the filter that it is under at home. What becomes of its cores is left to the caller.
-    fn process(&mut self, process: &mut Process, output: &mut Output) -> Result<Option<Seccomp_filter>> {
-        let mut filter = None;
+    /// Returns what has waited for its home. What becomes of its cores is left to the caller.
+    fn process(&mut self, process: &mut Process, output: &mut Output) -> Result<Residue> {
+        let mut own = Residue::default();
         if let Some(mm) = &mut process.mm {
             let pagemap = pagemap_name(process.pid);
             let memory = Memory::open(self.set, &pagemap)?;
@@ -148,12 +153,12 @@ impl Journey<'_> {
                     restore_thread(core, thread, &state.sigactions, &residue);
                 }
             }
-            filter = residue.filter;
+            own = residue;
         }
         for (_, core) in &mut process.threads {
             core.mtype = Some(March::X86_64.into());
         }
-        Ok(filter)
+        Ok(own)
     }
 
     /// The state must be of this host and describe exactly the threads that were dumped, all of them parked.

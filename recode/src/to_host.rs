@@ -6,6 +6,7 @@ use crate::error::{RecodeError, Result};
 use crate::files::{Files, Renumbering};
 use crate::layout::{self, GuestObject, HostLayout};
 use crate::memory::{self, Memory, NewPages, PAGE};
+use crate::mounts::{Mounts, Waiting};
 use crate::output::Output;
 use crate::process::{Process, core_name, machine_of_all, mm_name, pagemap_name};
 use crate::proto::core_x86::Thread_info_x86;
@@ -48,10 +49,17 @@ pub(crate) fn recode<'s>(set: &'s ImageSet, layout: &HostLayout) -> Result<(Outp
     let parts = Parts::new(layout, &mut files)?;
     let filters = Filters::load(set)?;
     let mut new_filters = NewFilters::default();
+    let mut mounts = Mounts::load(set, processes.iter().map(|process| process.pid))?;
+    let mut waiting = match &layout.kernel {
+        Some(kernel) => mounts.leave_out(kernel)?,
+        None => BTreeMap::new(),
+    };
+    mounts.write(&mut output)?;
     for process in &mut processes {
         let pid = process.pid;
-        let mut journey =
-            Journey { set, layout, parts: &parts, files: &files, pid, filter: filters.of(process)? };
+        let mounts = waiting.remove(&pid).unwrap_or_default();
+        let filter = filters.of(process)?;
+        let mut journey = Journey { set, layout, parts: &parts, files: &files, pid, filter, mounts };
         if let Some(home) = &journey.filter {
             let host = journey.filter_of_host(home)?;
             new_filters.confine(process, host);
@@ -115,6 +123,8 @@ struct Journey<'a> {
     pid: u32,
     /// The filter that it is under at home.
     filter: Option<Seccomp_filter>,
+    /// The mounts that it will see at home only.
+    mounts: Vec<Waiting>,
 }
 
 impl Journey<'_> {
@@ -135,8 +145,9 @@ impl Journey<'_> {
             }
             let mut pages = NewPages::default();
             let mut state = self.state(mm, &process.threads, &memory)?;
-            let filter = self.filter.clone();
-            let mut residue = Residue { threads: registers(&process.threads), filter, ..Residue::default() };
+            let (filter, mounts) = (self.filter.clone(), self.mounts.clone());
+            let threads = registers(&process.threads);
+            let mut residue = Residue { threads, filter, mounts, ..Residue::default() };
             self.take_from_guest(mm, &mut state, &mut residue, &memory, &mut pages)?;
             state.residue = residue.encode(self.pid)?;
             let resume = self.fill_hole(mm, &mut state, &mut pages)?;

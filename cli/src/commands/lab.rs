@@ -1,12 +1,13 @@
 //! `tranship lab`: nodes on this machine.
 
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::output::{Context, bytes, table};
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use std::io::{Write, stderr, stdin, stdout};
 use std::process::ExitCode;
-use tranship_lab::NodeStatus;
-use tranship_node::protocol::NodeInfo;
+use tranship_lab::{NETWORK, NodeStatus};
+use tranship_node::protocol::{NodeInfo, Output};
 
 /// Nodes on this machine: `x86`, `x86b` (this kernel) and `arm64` (a virtual machine).
 #[derive(Args, Debug)]
@@ -37,6 +38,17 @@ enum LabCommand {
         /// Which nodes [default: all].
         #[arg(long, value_delimiter = ',')]
         nodes: Vec<String>,
+    },
+    /// Execute a command on a node, or on `lan`: outside the nodes, where their local network is.
+    #[command(after_help = "Examples:\n  tranship lab exec x86 -- podman ps\n  \
+tar -C image -c . | tranship lab exec x86 -- podman import - box\n  \
+tranship lab exec lan -- ping -c 1 10.77.0.100")]
+    Exec {
+        /// Which node, or `lan`.
+        node: String,
+        /// The command.
+        #[arg(last = true, required = true)]
+        words: Vec<String>,
     },
     /// Show nodes.
     #[command(after_help = "Example:\n  tranship lab status --json")]
@@ -69,9 +81,33 @@ impl Lab {
                 context.lab.down(&nodes, &mut |step| context.say(step))?;
                 Ok(ExitCode::SUCCESS)
             }
+            LabCommand::Exec { node, words } => execute(context, &node, &words),
             LabCommand::Status => show(context),
         }
     }
+}
+
+fn execute(context: &Context, node: &str, words: &[String]) -> Result<ExitCode> {
+    let code = match node == NETWORK {
+        true => {
+            let (program, arguments) =
+                words.split_first().ok_or_else(|| CliError::io("executing", "nothing"))?;
+            let status = context.lab.on_lan(program)?.args(arguments).status();
+            status.map_err(|why| CliError::io("executing nsenter", why))?.code().unwrap_or(1)
+        }
+        false => {
+            let node = context.lab.load()?.node(node)?;
+            // Who reads the output may have had enough.
+            let status = node.execute(words, stdin(), |which, bytes| {
+                let _ = match which {
+                    Output::Stdout => stdout().write_all(bytes).and_then(|()| stdout().flush()),
+                    Output::Stderr => stderr().write_all(bytes),
+                };
+            })?;
+            status.shell_code()
+        }
+    };
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
 fn show(context: &Context) -> Result<ExitCode> {

@@ -66,7 +66,13 @@ impl Recode {
             None => companions()?.join(format!("runtime-{machine}")),
         };
         let objects = self.object.iter().map(|pair| guest_object(pair)).collect::<Result<_>>()?;
-        Ok(Target::Host(HostLayout { machine: machine.0, runtime: mapped(&runtime)?, objects, filter: None }))
+        Ok(Target::Host(HostLayout {
+            machine: machine.0,
+            runtime: mapped(&runtime)?,
+            objects,
+            filter: None,
+            kernel: None,
+        }))
     }
 }
 

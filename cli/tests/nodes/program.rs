@@ -39,7 +39,7 @@ pub(crate) fn c_root(lab: &TestLab, source: &str) -> PathBuf {
 /// A root directory with Debian's redis, nginx and Python in it, and a program of `tests/programs` beside.
 pub(crate) fn debian_root(lab: &TestLab) -> PathBuf {
     let packages = &["nginx-light", "python3", "redis-server"];
-    let recipe = Recipe { suite: "bookworm", architecture: "amd64", packages };
+    let recipe = Recipe { suite: "bookworm", architecture: "amd64", packages, engine: false };
     let tree = Lab::new(None).tree("servers", &recipe).unwrap();
     let root = lab.path("root");
     // Links, and none to what no unit may have or nobody reads.

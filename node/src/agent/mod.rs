@@ -1,9 +1,11 @@
 //! The agent: listens for clients and other agents, and does what they ask. It keeps nothing in memory: units are
 //! their directories and supervisors, objects are files.
 
+mod execute;
 mod store;
 mod units;
 
+use crate::boot::AgentArgs;
 use crate::cpu::Cpu;
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
@@ -23,8 +25,9 @@ use std::time::Duration;
 /// Time for a client to say hello.
 const HELLO: Duration = Duration::from_secs(5);
 
-/// Listen at `address` for whoever knows `token`, until asked to shut down.
-pub fn serve(address: &str, token: &str) -> Result<()> {
+/// Listen for whoever knows the token, until asked to shut down.
+pub fn serve(args: &AgentArgs) -> Result<()> {
+    let address = &args.listen;
     for directory in [paths::units(), paths::objects()] {
         std::fs::create_dir_all(&directory).map_err(NodeError::at("making", &directory))?;
     }
@@ -33,10 +36,12 @@ pub fn serve(address: &str, token: &str) -> Result<()> {
     eprintln!("ready at {}", listener.local_addr().map_err(failed)?);
     for stream in listener.incoming() {
         let Ok(stream) = stream else { continue };
-        let token = token.to_owned();
+        let args = args.clone();
         thread::spawn(move || {
             let outcome = Channel::over_tcp(stream, "the client");
-            let outcome = outcome.and_then(|channel| Connection { channel }.serve(&token));
+            let outcome = outcome.and_then(|channel| {
+                Connection { channel, may_execute: args.allow_execute }.serve(&args.token)
+            });
             // A client may leave whenever it likes.
             if let Err(error) = outcome
                 && !matches!(error, NodeError::Closed { .. })
@@ -50,6 +55,8 @@ pub fn serve(address: &str, token: &str) -> Result<()> {
 
 struct Connection {
     channel: Channel,
+    /// Whether clients may execute any command.
+    may_execute: bool,
 }
 
 /// What becomes of a connection after a request.
@@ -111,6 +118,10 @@ impl Connection {
                     client.send_with_stream(&reply, length, &mut file, &Progress::default())?;
                 }
                 Err(error) => client.send(&Reply::Error(error))?,
+            },
+            Request::Execute(words) => match self.may_execute {
+                true => execute::execute(client, &words)?,
+                false => client.send(&Reply::Error(NodeError::NotAllowed))?,
             },
             Request::MissingObjects(digests) => answer(client, store::missing(digests))?,
             Request::PutObject(digest) => {

@@ -5,6 +5,7 @@ use super::{CONNECT, MAX_BODY, MAX_MESSAGE, Reply, SILENCE};
 use crate::error::{NodeError, Result};
 use crate::progress::{Progress, ProgressReport};
 use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{Shutdown, shutdown};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::File;
@@ -99,6 +100,18 @@ impl Channel {
     pub fn into_tunnel(self) -> Result<File> {
         self.patience(None)?;
         Ok(self.socket)
+    }
+
+    /// The same connection once more, for a second thread: one may send while the other receives.
+    pub fn duplicate(&self) -> Result<Channel> {
+        let socket = self.socket.try_clone().map_err(|why| NodeError::io("duplicating a connection", why))?;
+        Ok(Channel { socket, peer: self.peer.clone() })
+    }
+
+    /// Nothing is sent or received any more, by whoever has it.
+    pub fn end(&self) {
+        // It may have ended already.
+        let _ = shutdown(&self.socket, Shutdown::Both);
     }
 
     /// Send a message without a body.

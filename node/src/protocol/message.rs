@@ -141,12 +141,27 @@ pub enum Request {
         /// Path in its root.
         path: String,
     },
+    /// Execute a command, where the agent allows that. Answer: nothing; from then on both sides send
+    /// [`ExecuteMessage`]s.
+    Execute(Vec<String>),
     /// Which of these objects are not in the store. Answer: `Vec<Digest>`.
     MissingObjects(Vec<Digest>),
     /// An object (the body) for the store. Answer: nothing.
     PutObject(Digest),
     /// End every unit and the agent. Answer: nothing.
     Shutdown,
+}
+
+/// What is said while a command executes, after [`Request::Execute`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExecuteMessage {
+    /// To the node: the body is input for the command. Without body: that was all.
+    Input,
+    /// From the node: the body is output of the command.
+    Output(Output),
+    /// From the node: the command has ended, and so has the connection.
+    Ended(ExitStatus),
 }
 
 /// What a node is.

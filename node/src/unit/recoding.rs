@@ -8,7 +8,8 @@ use crate::protocol::{GuestProgram, Translation};
 use crate::record::Isa;
 use std::path::{Path, PathBuf};
 use tranship_recode::{
-    FileSource, GuestObject, Home, HostLayout, MappedFile, RecodeError, Target, link_base, recode,
+    FileSource, GuestObject, Home, HostLayout, KernelFiles, MappedFile, RecodeError, Target, link_base,
+    recode,
 };
 
 /// From `images/dump` to `images/canonical`.
@@ -29,7 +30,13 @@ pub fn from_canonical(unit: &UnitDir, how: &Translation) -> Result<PathBuf> {
 
 fn layout(unit: &UnitDir, programs: &[GuestProgram]) -> Result<HostLayout> {
     let objects = programs.iter().map(|program| guest_object(unit, program)).collect::<Result<_>>()?;
-    Ok(HostLayout { machine: Isa::here()?.0, runtime: mapped(&present_runtime()?)?, objects, filter: None })
+    Ok(HostLayout {
+        machine: Isa::here()?.0,
+        runtime: mapped(&present_runtime()?)?,
+        objects,
+        filter: None,
+        kernel: Some(KernelFiles::here()),
+    })
 }
 
 fn guest_object(unit: &UnitDir, program: &GuestProgram) -> Result<GuestObject> {

@@ -15,7 +15,8 @@ use tranship_node::Isa;
 use tranship_node::unit::state_area::StateArea;
 use tranship_node::unit::{proc, quiesce};
 use tranship_recode::{
-    Home, HostLayout, MappedFile, RecodeError, Target, check, fresh_beside, inspect, recode, recode_in_place,
+    Home, HostLayout, KernelFiles, MappedFile, RecodeError, Target, check, fresh_beside, inspect, recode,
+    recode_in_place,
 };
 
 /// How the name of the memory starts from which the runtime executes itself.
@@ -153,7 +154,7 @@ impl Container {
 
 /// Machine `here` as a host of containers.
 fn layout(here: Isa, runtime: MappedFile, filter: Option<Vec<u8>>) -> HostLayout {
-    HostLayout { machine: here.0, runtime, objects: Vec::new(), filter }
+    HostLayout { machine: here.0, runtime, objects: Vec::new(), filter, kernel: Some(KernelFiles::here()) }
 }
 
 /// A host that nothing gets to: the runtime is not read for it, as it would be to be carried.

@@ -8,6 +8,7 @@
 //! may take more than one to dump.
 
 mod container;
+mod control_groups;
 mod guard;
 mod relay;
 mod rpc;

@@ -1,6 +1,7 @@
 //! Messages between the OCI runtime and CRIU, and what is done when some of them pass.
 
 use super::container::Container;
+use super::control_groups;
 use super::rpc::{NetworkLock, Options, Request, Response, Type};
 use super::socket::{Message, Socket};
 use crate::delegate;
@@ -236,6 +237,7 @@ impl Relay {
             }
             Type::RESTORE => {
                 self.log = Some(logs.join(log_name(options, "restore.log")));
+                control_groups::choose(options, &images)?;
                 self.container = self.timed("recoded", |_| Container::to_restore(options, &images))?;
                 // In the place of the client's directory.
                 if let Some(directory) = self.container.as_ref().map(Container::images) {

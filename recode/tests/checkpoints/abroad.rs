@@ -22,6 +22,7 @@ pub(crate) fn this_host() -> Target {
         runtime: MappedFile::open(&runtime, path).unwrap(),
         objects: vec![],
         filter: None,
+        kernel: None,
     })
 }
 
@@ -29,7 +30,7 @@ pub(crate) fn this_host() -> Target {
 pub(crate) fn arm64_host() -> Target {
     let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/runtime-aarch64");
     let runtime = MappedFile::open(&runtime, "/run/runtime".into()).unwrap();
-    Target::Host(HostLayout { machine: Host::Aarch64, runtime, objects: vec![], filter: None })
+    Target::Host(HostLayout { machine: Host::Aarch64, runtime, objects: vec![], filter: None, kernel: None })
 }
 
 /// A translated process, seen from outside.

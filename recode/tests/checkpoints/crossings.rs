@@ -22,6 +22,7 @@ pub(crate) fn parking_host(scratch: &Scratch) -> Target {
         runtime: MappedFile::open(&runtime, path).unwrap(),
         objects: vec![],
         filter: None,
+        kernel: None,
     })
 }
 
