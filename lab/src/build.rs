@@ -50,6 +50,10 @@ const MODULES: &[&str] = &[
     "net/802/stp",
     "net/bridge/bridge",
     "net/netfilter/nf_tables",
+    "net/ipv4/netfilter/nf_defrag_ipv4",
+    "net/ipv6/netfilter/nf_defrag_ipv6",
+    "net/netfilter/nf_conntrack",
+    "net/netfilter/nf_conntrack_netlink",
 ];
 /// Its first program.
 const INIT: &str = include_str!("init.sh");
