@@ -26,6 +26,13 @@ pub(crate) enum CliError {
         /// Nodes that were asked.
         nodes: Vec<String>,
     },
+    /// No node has a unit or container of this name.
+    NoSuchThing {
+        /// As asked for.
+        name: String,
+        /// Nodes that were asked.
+        nodes: Vec<String>,
+    },
     /// No such program on this machine.
     NoProgram {
         /// As asked for.
@@ -57,6 +64,7 @@ impl CliError {
             CliError::Node(_) => "node",
             CliError::Io { .. } => "io",
             CliError::NoUnit { .. } => "no-unit",
+            CliError::NoSuchThing { .. } => "no-unit",
             CliError::NoProgram { .. } => "no-program",
             CliError::Translate { .. } => "translate",
             CliError::Recode(_) => "recode",
@@ -75,6 +83,13 @@ impl fmt::Display for CliError {
             }
             CliError::NoUnit { unit, nodes } => {
                 write!(f, "no unit {unit} on {}; `tranship ps` lists what there is", nodes.join(", "))
+            }
+            CliError::NoSuchThing { name, nodes } if nodes.is_empty() => {
+                write!(f, "no unit or container {name}: no node is up; start some with `tranship lab up`")
+            }
+            CliError::NoSuchThing { name, nodes } => {
+                let nodes = nodes.join(", ");
+                write!(f, "no unit or container {name} on {nodes}; `tranship ps` lists what there is")
             }
             CliError::NoProgram { program } => {
                 write!(

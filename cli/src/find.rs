@@ -1,4 +1,4 @@
-//! Finding units among the nodes.
+//! Finding units and containers among the nodes.
 
 use crate::error::{CliError, Result};
 use tranship_lab::LabFile;
@@ -33,6 +33,55 @@ pub(crate) fn unit(lab: &LabFile, unit: &UnitId) -> Result<Located> {
         }
     }
     found.ok_or_else(|| CliError::NoUnit { unit: unit.clone(), nodes: lab.nodes.keys().cloned().collect() })
+}
+
+/// Something that can move, and the node that has it.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A unit.
+    Unit {
+        /// Its id.
+        id: UnitId,
+        /// The node's name.
+        node: String,
+    },
+    /// A container of the node's engine.
+    Container {
+        /// The node's name.
+        node: String,
+    },
+}
+
+/// The unit or, if there is none, the container of this name.
+pub(crate) fn anything(lab: &LabFile, name: &str) -> Result<Found> {
+    if let Ok(id) = name.parse::<UnitId>() {
+        match unit(lab, &id) {
+            Ok(located) => return Ok(Found::Unit { id, node: located.node }),
+            Err(CliError::NoUnit { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Found::Container { node: container(lab, name)? })
+}
+
+/// The node that has this container: the one on which it runs.
+pub(crate) fn container(lab: &LabFile, name: &str) -> Result<String> {
+    let mut found: Option<(bool, String)> = None;
+    for node in lab.nodes.keys() {
+        let containers = match lab.node(node)?.containers() {
+            Ok(containers) => containers,
+            Err(NodeError::Unreachable { .. } | NodeError::Closed { .. }) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let named = containers
+            .iter()
+            .find(|container| container.name == name || container.id.starts_with(name) && name.len() >= 12);
+        if let Some(container) = named.filter(|container| container.runs() || found.is_none()) {
+            found = Some((container.runs(), node.clone()));
+        }
+    }
+    let nodes = || lab.nodes.keys().cloned().collect();
+    found.map(|(_, node)| node).ok_or_else(|| CliError::NoSuchThing { name: name.to_owned(), nodes: nodes() })
 }
 
 /// The lower, the more the unit is there.

@@ -1,11 +1,13 @@
 //! The client's side of the protocol.
 
+use crate::container::MoveId;
 use crate::error::{NodeError, Result};
 use crate::progress::{Progress, ProgressReport};
 use crate::protocol::{
-    Channel, CheckpointReport, Digest, ExecuteMessage, Frame, Hello, MappedFile, NodeInfo, Output,
-    OutputChunk, Peer, ProcessId, ProcessLook, Received, Reply, Request, RestoreReport, Translation,
-    UnitRequest, UnitStatus, VERSION, Welcome,
+    ArriveReport, ArriveRequest, Channel, CheckpointReport, Container, DepartReport, DepartRequest, Digest,
+    ExecuteMessage, Frame, Hello, MappedFile, NodeInfo, Outcome, Output, OutputChunk, Peer, ProcessId,
+    ProcessLook, Received, Reply, Request, RestoreReport, Survey, Translation, UnitRequest, UnitStatus,
+    VERSION, Welcome,
 };
 use crate::record::{ExitStatus, UnitId, UnitRecord, UnitSpec};
 use crate::tree::{self, Writers};
@@ -137,6 +139,38 @@ impl Node {
         channel.answer(&mut |_| ())
     }
 
+    /// The containers of its engine.
+    pub fn containers(&self) -> Result<Vec<Container>> {
+        self.ask(&Request::Containers)
+    }
+
+    /// What would be in the way of a container of another node.
+    pub fn survey(&self, container: &Container) -> Result<Survey> {
+        self.ask(&Request::Survey(Box::new(container.clone())))
+    }
+
+    /// Begin a container's move from this node. Returns the container, too.
+    pub fn depart(&self, of: &MoveId, container: &str) -> Result<(Leaving, Container)> {
+        let mut channel = self.open()?;
+        channel.send(&Request::Depart { of: of.clone(), container: container.to_owned() })?;
+        let container = channel.answer(&mut |_| ())?;
+        Ok((Leaving { channel }, container))
+    }
+
+    /// Begin a container's move to this node.
+    pub fn arrive(&self, of: &MoveId, container: &Container) -> Result<Coming> {
+        let mut channel = self.open()?;
+        let container = Box::new(container.clone());
+        channel.send(&Request::Arrive { of: of.clone(), container })?;
+        channel.answer::<()>(&mut |_| ())?;
+        Ok(Coming { channel })
+    }
+
+    /// What has become of a move to this node.
+    pub fn outcome(&self, of: &MoveId) -> Result<Outcome> {
+        self.ask(&Request::Outcome(of.clone()))
+    }
+
     /// Execute a command there, with this input; it is told its output. Returns how it ended.
     pub fn execute(
         &self,
@@ -188,6 +222,77 @@ impl Node {
         channel.send(request)?;
         channel.answer::<()>(&mut |_| ())?;
         Ok(Tunnel { channel })
+    }
+}
+
+/// A connection to the node that a container leaves.
+#[derive(Debug)]
+pub struct Leaving {
+    channel: Channel,
+}
+
+impl Leaving {
+    fn ask<T: DeserializeOwned>(&mut self, request: &DepartRequest, watch: Watch<'_>) -> Result<T> {
+        self.channel.send(request)?;
+        self.channel.answer(watch)
+    }
+
+    /// Send the image.
+    pub fn send_image(&mut self, peer: &Peer, watch: Watch<'_>) -> Result<Received> {
+        self.ask(&DepartRequest::SendImage(peer.clone()), watch)
+    }
+
+    /// Stop and checkpoint it.
+    pub fn checkpoint(&mut self, volumes: bool, watch: Watch<'_>) -> Result<DepartReport> {
+        self.ask(&DepartRequest::Checkpoint { volumes }, watch)
+    }
+
+    /// Send the checkpoint.
+    pub fn send_checkpoint(&mut self, peer: &Peer, watch: Watch<'_>) -> Result<Received> {
+        self.ask(&DepartRequest::SendCheckpoint(peer.clone()), watch)
+    }
+
+    /// Let the new node decide from here on.
+    pub fn hold(&mut self, peer: &Peer) -> Result<()> {
+        self.ask(&DepartRequest::Hold(peer.clone()), &mut |_| ())
+    }
+
+    /// It goes on there.
+    pub fn commit(&mut self, watch: Watch<'_>) -> Result<()> {
+        self.ask(&DepartRequest::Commit, watch)
+    }
+
+    /// It goes on here.
+    pub fn abort(&mut self, watch: Watch<'_>) -> Result<()> {
+        self.ask(&DepartRequest::Abort, watch)
+    }
+}
+
+/// A connection to the node that a container comes to.
+#[derive(Debug)]
+pub struct Coming {
+    channel: Channel,
+}
+
+impl Coming {
+    fn ask<T: DeserializeOwned>(&mut self, request: &ArriveRequest, watch: Watch<'_>) -> Result<T> {
+        self.channel.send(request)?;
+        self.channel.answer(watch)
+    }
+
+    /// Take in the image that was sent.
+    pub fn load_image(&mut self, watch: Watch<'_>) -> Result<()> {
+        self.ask(&ArriveRequest::LoadImage, watch)
+    }
+
+    /// Restore it, up to the gate.
+    pub fn restore(&mut self, volumes: bool, keep_address: bool, watch: Watch<'_>) -> Result<ArriveReport> {
+        self.ask(&ArriveRequest::Restore { volumes, keep_address }, watch)
+    }
+
+    /// Let it go on.
+    pub fn go(&mut self, watch: Watch<'_>) -> Result<Container> {
+        self.ask(&ArriveRequest::Go, watch)
     }
 }
 

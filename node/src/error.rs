@@ -51,6 +51,59 @@ pub enum NodeError {
     },
     /// The token was not the node's.
     Token,
+    /// There is no such container.
+    NoContainer {
+        /// As asked for.
+        container: String,
+    },
+    /// The node has such a container already.
+    ContainerExists {
+        /// Its name.
+        container: String,
+    },
+    /// Only a container that runs can move.
+    NotRunning {
+        /// Its name.
+        container: String,
+        /// What it does instead.
+        state: String,
+    },
+    /// The container is being moved.
+    OnItsWay {
+        /// Its id.
+        container: String,
+    },
+    /// There is no such move to this node.
+    NoMove {
+        /// As asked for.
+        of: String,
+    },
+    /// A container's engine failed.
+    Engine {
+        /// What it was to do.
+        command: String,
+        /// What it said.
+        why: String,
+    },
+    /// The engine restored a container without our runtime.
+    NoGate {
+        /// Its name.
+        container: String,
+    },
+    /// Something keeps a container from going to a node.
+    InTheWay {
+        /// Its name.
+        container: String,
+        /// What, and what to do.
+        what: String,
+    },
+    /// A move was decided by its nodes, but how could not be learnt.
+    MoveInDoubt {
+        /// The container.
+        container: String,
+        /// What was seen of the new node last.
+        why: String,
+    },
     /// The agent does not let clients execute commands.
     NotAllowed,
     /// Something that a user wrote is not what it should be.
@@ -196,6 +249,28 @@ impl fmt::Display for NodeError {
             NodeError::Token => {
                 write!(f, "the node refused the token; is it of another lab? see `tranship lab status`")
             }
+            NodeError::NoContainer { container } => {
+                write!(f, "no container {container}; see `tranship ps`")
+            }
+            NodeError::ContainerExists { container } => {
+                write!(f, "the node has a container {container} already")
+            }
+            NodeError::NotRunning { container, state } => {
+                write!(f, "container {container} is {state}; only one that runs can be moved")
+            }
+            NodeError::OnItsWay { container } => write!(f, "container {container} is being moved already"),
+            NodeError::NoMove { of } => write!(f, "no move {of} to this node is under way"),
+            NodeError::Engine { command, why } => write!(f, "{command} failed: {why}"),
+            NodeError::NoGate { container } => write!(
+                f,
+                "the engine restored {container} without tranship-runc; make that its runtime (docs/containers.md)"
+            ),
+            NodeError::InTheWay { container, what } => write!(f, "{container} cannot go there: {what}"),
+            NodeError::MoveInDoubt { container, why } => write!(
+                f,
+                "the new node was told to go on with {container} but did not confirm it ({why}). The nodes settle it between \
+                 them as soon as they reach each other; see `tranship ps`"
+            ),
             NodeError::NotAllowed => {
                 write!(f, "the node's agent executes no commands: it was started without --allow-execute")
             }

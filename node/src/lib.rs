@@ -6,6 +6,7 @@ pub mod agent;
 pub mod baseline;
 pub mod boot;
 pub mod client;
+pub mod container;
 mod cpu;
 mod error;
 pub mod history;

@@ -10,6 +10,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tranship_node::container::gate;
 
 /// Name under which this program is CRIU.
 pub(crate) const CRIU: &str = "criu";
@@ -18,6 +19,9 @@ pub(crate) const REAL_CRIU: &str = "TRANSHIP_CRIU";
 
 /// Environment variable with the bundle of the container that is checkpointed or restored, for CRIU's relay.
 pub(crate) const BUNDLE: &str = "TRANSHIP_BUNDLE";
+
+/// Environment variable with the gate before the container that is restored, if there is one, for CRIU's relay.
+pub(crate) const GATE: &str = "TRANSHIP_GATE";
 
 /// Environment variable with the OCI runtime to use.
 const RUNTIME: &str = "TRANSHIP_RUNTIME";
@@ -44,6 +48,10 @@ pub(crate) fn become_runtime(line: &CommandLine) -> Result<Infallible> {
     }
     if let Some(bundle) = bundle {
         command.env(BUNDLE, bundle);
+    }
+    let gate = line.words().last().and_then(|container| container.to_str()).map(gate);
+    if let Some(gate) = gate.filter(|gate| line.command() == "restore" && gate.exists()) {
+        command.env(GATE, gate);
     }
     Err(OciError::at("executing", &runtime)(command.exec()))
 }

@@ -31,6 +31,8 @@ pub(crate) enum OciError {
     },
     /// The container's seccomp profile cannot be taken to another machine.
     Seccomp(String),
+    /// The container is not to go on here after all.
+    TurnedAway,
     /// CRIU or its client said something that makes no sense.
     Protocol(String),
     /// The container's processes cannot be brought to a stop, or be looked at.
@@ -64,6 +66,7 @@ impl fmt::Display for OciError {
                 "this machine is {here}, the container's program is for {home}; only programs for x86_64 can run abroad so far: \
                  use a node or an image of the same machine"
             ),
+            OciError::TurnedAway => write!(f, "the container's move to this machine was given up"),
             OciError::Seccomp(what) => {
                 write!(f, "the container's seccomp profile: {what}; use another one, or none")
             }

@@ -1,5 +1,6 @@
 //! The subcommands, a file each.
 
+mod check;
 mod compile;
 mod completions;
 mod forward;
@@ -33,6 +34,7 @@ pub(crate) enum Command {
     Wait(wait::Wait),
     Signal(signal::Signal),
     Forward(forward::Forward),
+    Check(check::Check),
     Migrate(migrate::Migrate),
     History(history::History),
     Resume(resume::Resume),
@@ -55,6 +57,7 @@ impl Command {
             Command::Wait(command) => command.run(context),
             Command::Signal(command) => command.run(context),
             Command::Forward(command) => command.run(context),
+            Command::Check(command) => command.run(context),
             Command::Migrate(command) => command.run(context),
             Command::History(command) => command.run(context),
             Command::Resume(command) => command.run(context),

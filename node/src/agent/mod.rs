@@ -6,6 +6,10 @@ mod store;
 mod units;
 
 use crate::boot::AgentArgs;
+use crate::container::arrival::{Arrival, unload};
+use crate::container::departure::Departure;
+use crate::container::survey::survey;
+use crate::container::{engine, outcome, recover};
 use crate::cpu::Cpu;
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
@@ -31,6 +35,7 @@ pub fn serve(args: &AgentArgs) -> Result<()> {
     for directory in [paths::units(), paths::objects()] {
         std::fs::create_dir_all(&directory).map_err(NodeError::at("making", &directory))?;
     }
+    recover();
     let failed = |why| NodeError::io(format!("listening at {address}"), why);
     let listener = TcpListener::bind(address).map_err(failed)?;
     eprintln!("ready at {}", listener.local_addr().map_err(failed)?);
@@ -62,6 +67,8 @@ struct Connection {
 /// What becomes of a connection after a request.
 enum Next {
     Request,
+    /// It is over.
+    End,
     /// All that comes goes there, and back.
     Tunnel(File, End),
 }
@@ -78,9 +85,13 @@ impl Connection {
             self.channel.wait_for_frames(None)?;
             let Some(frame) = self.channel.receive_or_end::<Request>()? else { return Ok(()) };
             self.channel.wait_for_frames(Some(crate::protocol::SILENCE))?;
-            if let Next::Tunnel(other, end) = self.request(frame.message, frame.body)? {
-                relay(&self.channel.into_tunnel()?, &other, end);
-                return Ok(());
+            match self.request(frame.message, frame.body)? {
+                Next::Request => {}
+                Next::End => return Ok(()),
+                Next::Tunnel(other, end) => {
+                    relay(&self.channel.into_tunnel()?, &other, end);
+                    return Ok(());
+                }
             }
         }
     }
@@ -119,6 +130,29 @@ impl Connection {
                 }
                 Err(error) => client.send(&Reply::Error(error))?,
             },
+            Request::Containers => answer(client, engine::list())?,
+            Request::Survey(container) => answer_long(client, |_| survey(&container))?,
+            Request::Depart { of, container } => match Departure::of(of, &container) {
+                Ok(departure) => {
+                    answer(client, Ok(departure.container()))?;
+                    departure.serve(client)?;
+                    return Ok(Next::End);
+                }
+                Err(error) => client.send(&Reply::Error(error))?,
+            },
+            Request::Arrive { of, container } => match Arrival::of(of, &container) {
+                Ok(arrival) => {
+                    answer(client, Ok(()))?;
+                    arrival.serve(client)?;
+                    return Ok(Next::End);
+                }
+                Err(error) => client.send(&Reply::Error(error))?,
+            },
+            Request::Cargo(cargo) => {
+                let unloaded = unload(client, &cargo, body);
+                answer(client, unloaded)?;
+            }
+            Request::Outcome(of) => answer(client, Ok(outcome(&of)))?,
             Request::Execute(words) => match self.may_execute {
                 true => execute::execute(client, &words)?,
                 false => client.send(&Reply::Error(NodeError::NotAllowed))?,

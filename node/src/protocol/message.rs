@@ -1,5 +1,7 @@
 //! The messages.
 
+use super::{Cargo, Container};
+use crate::container::MoveId;
 use crate::cpu::Cpu;
 use crate::error::{NodeError, Result};
 use crate::progress::ProgressReport;
@@ -141,6 +143,28 @@ pub enum Request {
         /// Path in its root.
         path: String,
     },
+    /// `Vec<`[`Container`]`>`: those of the node's engine.
+    Containers,
+    /// What would be in the way of a container of another node: [`super::Survey`].
+    Survey(Box<Container>),
+    /// A container is to leave. Answer: the [`Container`]; from then on the client sends [`super::DepartRequest`]s.
+    Depart {
+        /// The move.
+        of: MoveId,
+        /// Name or id of the container.
+        container: String,
+    },
+    /// A container is to come. Answer: nothing; from then on the client sends [`super::ArriveRequest`]s.
+    Arrive {
+        /// The move.
+        of: MoveId,
+        /// The container, as it is on its old node.
+        container: Box<Container>,
+    },
+    /// Something for a container that is to come, as body. Answer: [`Received`].
+    Cargo(Cargo),
+    /// [`super::Outcome`] of a move to this node.
+    Outcome(MoveId),
     /// Execute a command, where the agent allows that. Answer: nothing; from then on both sides send
     /// [`ExecuteMessage`]s.
     Execute(Vec<String>),

@@ -9,6 +9,7 @@
 
 mod container;
 mod control_groups;
+mod gate;
 mod guard;
 mod relay;
 mod rpc;

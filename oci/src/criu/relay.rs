@@ -2,6 +2,7 @@
 
 use super::container::Container;
 use super::control_groups;
+use super::gate::{self, Through};
 use super::rpc::{NetworkLock, Options, Request, Response, Type};
 use super::socket::{Message, Socket};
 use crate::delegate;
@@ -35,6 +36,8 @@ struct Relay {
     /// What descriptors in the last request stand for, for CRIU to find them here.
     lent: Vec<OwnedFd>,
     container: Option<Container>,
+    /// The gate that a restored container has gone through, until CRIU is done with it.
+    through: Option<Through>,
     /// The dump that is asked for, as CRIU gets it, and how often it is to be tried yet.
     dump: Option<(Vec<u8>, u32)>,
     /// It was made at a bad moment.
@@ -102,6 +105,7 @@ impl Relay {
             child,
             lent: Vec::new(),
             container: None,
+            through: None,
             dump: None,
             is_to_repeat: false,
             log: None,
@@ -160,6 +164,12 @@ impl Relay {
     /// From CRIU to the client.
     fn response(&mut self, message: Message) -> Result<()> {
         let response: Response = parse(&message.bytes)?;
+        if response.type_() == Type::NOTIFY && response.notify.script() == "post-restore" {
+            match gate::pass(response.notify.pid()) {
+                Ok(through) => self.through = through,
+                Err(error) => return self.refuse(&error),
+            }
+        }
         if response.type_() == Type::NOTIFY && response.notify.script() == "post-dump" {
             let doing = self.container.as_ref().map_or("passed on", Container::doing);
             let dumped =
@@ -169,15 +179,14 @@ impl Relay {
                 // Whoever stays on machines of the same kind has no need of a better moment.
                 self.is_to_repeat = false;
             } else if let Err(error) = dumped {
-                self.write_log(&complaint(&error));
-                let mut verdict = Request::new();
-                verdict.set_type(Type::NOTIFY);
-                verdict.set_notify_success(false);
-                return self.criu.send(&encode(&verdict)?, None);
+                return self.refuse(&error);
             }
         }
         if response.type_() == Type::DUMP && std::mem::take(&mut self.is_to_repeat) {
             return self.repeat();
+        }
+        if response.type_() != Type::NOTIFY {
+            self.through = None;
         }
         if response.type_() != Type::NOTIFY
             && let Some(container) = self.container.take()
@@ -186,6 +195,15 @@ impl Relay {
             self.write_log(&self.times.concat());
         }
         self.client.send(&message.bytes, message.fd.as_ref().map(AsFd::as_fd))
+    }
+
+    /// Tell CRIU that what it is about to do has failed.
+    fn refuse(&self, error: &OciError) -> Result<()> {
+        self.write_log(&complaint(error));
+        let mut verdict = Request::new();
+        verdict.set_type(Type::NOTIFY);
+        verdict.set_notify_success(false);
+        self.criu.send(&encode(&verdict)?, None)
     }
 
     /// Have another CRIU dump once more, a moment later.
