@@ -79,12 +79,16 @@ impl Mounts {
             let is_there = entries.iter().any(|other| other.mountpoint() == entry.mountpoint());
             let parent = entries.iter().filter(|other| is_below(entry.mountpoint(), other.mountpoint()));
             let parent = parent.max_by_key(|other| other.mountpoint().len()).map(Mnt_entry::mnt_id);
-            let device = entries.iter().find(|other| other.mountpoint() == beside).map(Mnt_entry::root_dev);
-            if let (false, Some(parent), Some(device)) = (is_there, parent, device) {
+            let same = entries.iter().find(|other| other.mountpoint() == beside);
+            if let (false, Some(parent), Some(same)) = (is_there, parent, same) {
                 let mut entry = entry.clone();
                 entry.mnt_id = Some(entries.iter().map(Mnt_entry::mnt_id).max().unwrap_or(0) + 1);
                 entry.parent_mnt_id = Some(parent);
-                entry.root_dev = Some(device);
+                // What is of the file system, not of the mount, is as it is now.
+                entry.root_dev = same.root_dev;
+                entry.options.clone_from(&same.options);
+                entry.source.clone_from(&same.source);
+                entry.sb_flags = same.sb_flags;
                 entries.insert(0, entry);
                 self.changed.insert(*namespace);
             }

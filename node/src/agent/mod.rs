@@ -130,7 +130,8 @@ impl Connection {
                 }
                 Err(error) => client.send(&Reply::Error(error))?,
             },
-            Request::Containers => answer(client, engine::list())?,
+            // An engine answers when it has done what it is at.
+            Request::Containers => answer_long(client, |_| engine::list())?,
             Request::Survey(container) => answer_long(client, |_| survey(&container))?,
             Request::Depart { of, container } => match Departure::of(of, &container) {
                 Ok(departure) => {

@@ -1,7 +1,6 @@
 //! A container that comes. Podman restores it up to a gate, behind which its processes would run; it is let through when its old
 //! node holds it for good. From then on it is here, and what was sent is kept until it runs.
 
-use super::departure::micros;
 use super::engine;
 use super::gate::{Gate, Waiting};
 use super::neighbours::{Silence, announce};
@@ -100,6 +99,7 @@ impl Arrival {
 
     fn restore(&mut self, volumes: bool, keep_address: bool, progress: &Progress) -> Result<ArriveReport> {
         let start = Instant::now();
+        // Until it has gone through the gate the engine answers no question about the container.
         let gate = Gate::new(&self.record.container)?;
         let silence = if keep_address { self.silence()? } else { None };
         let words = restore_words(&self.directory, volumes, keep_address);
@@ -122,9 +122,9 @@ impl Arrival {
             thread::sleep(LOOK);
         };
         let restore_us = start.elapsed().as_micros() as u64;
-        let log = engine::log(&self.record.container, "restore.log").unwrap_or_default();
+        let recode_us = waiting.recode_us;
         self.restoring = Some(Restoring { engine, words, waiting, silence, _gate: gate });
-        Ok(ArriveReport { recode_us: micros(&log, "recoded"), restore_us })
+        Ok(ArriveReport { recode_us, restore_us })
     }
 
     /// What is sent to the container's addresses is lost until it goes on.

@@ -130,7 +130,7 @@ impl Departure {
 }
 
 /// What CRIU's relay has written of the time that it took for something, in microseconds.
-pub(super) fn micros(log: &str, what: &str) -> u64 {
+fn micros(log: &str, what: &str) -> u64 {
     let said = log.lines().filter_map(|line| line.strip_prefix("tranship: ")?.strip_prefix(what));
     let times = said.filter_map(|rest| rest.strip_prefix(" in ")?.strip_suffix(" ms")?.parse::<f64>().ok());
     (times.sum::<f64>() * 1e3) as u64

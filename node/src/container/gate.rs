@@ -1,5 +1,5 @@
 //! The gate of a container that is restored: its processes are there, and none has run yet. `tranship-runc` connects to a socket
-//! in [`gate`]'s place, if there is one, says the number of the first process (decimal, and a line's end) and waits until it
+//! in [`gate`]'s place, if there is one, says in a line the number of the first process and how many microseconds recoding took, and waits until it
 //! hears [`GO`]; if the socket closes before, the restore has failed. When the processes do go on it closes its end.
 
 use crate::error::{NodeError, Result};
@@ -32,6 +32,8 @@ pub(super) struct Waiting {
     stream: BufReader<UnixStream>,
     /// Its first process.
     pub(super) pid: u32,
+    /// What recoding it took, in microseconds.
+    pub(super) recode_us: u64,
 }
 
 impl Gate {
@@ -69,9 +71,11 @@ impl Waiting {
         let mut stream = BufReader::new(stream);
         let mut line = String::new();
         stream.read_line(&mut line)?;
-        let pid =
-            line.trim_end().parse().map_err(|_| io::Error::other("it did not say which process it is"))?;
-        Ok(Waiting { stream, pid })
+        let mut words = line.trim_end().split(' ').map(str::parse::<u64>);
+        match (words.next(), words.next()) {
+            (Some(Ok(pid)), Some(Ok(recode_us))) => Ok(Waiting { stream, pid: pid as u32, recode_us }),
+            _ => Err(io::Error::other(format!("{line:?} does not say which process waits"))),
+        }
     }
 
     /// Let it go on, and wait until it does. Whether it could is for its engine to say.

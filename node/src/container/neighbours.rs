@@ -30,21 +30,22 @@ impl Silence {
         let table = format!("{TABLE}-{}", id.get(..12).unwrap_or(id));
         let mut rules =
             format!("table netdev {table} {{}}\ndelete table netdev {table}\ntable netdev {table} {{\n");
-        let mut is_needed = false;
+        let mut chains = 0;
         for (bridge, attachment) in attached {
             let Ok(address) = attachment.address.parse::<Ipv4Addr>() else { continue };
             for port in ports(bridge)? {
-                is_needed = true;
                 rules.push_str(&format!(
-                    "chain \"{port}\" {{ type filter hook ingress device \"{port}\" priority 0; ip daddr {address} drop; }}\n"
+                    "chain port{chains} {{ type filter hook ingress device \"{port}\" priority 0; ip daddr {address} drop; }}\n"
                 ));
+                chains += 1;
             }
         }
         rules.push_str("}\n");
-        if is_needed {
-            filter(&rules)?;
+        if chains == 0 {
+            return Ok(None);
         }
-        Ok(is_needed.then_some(Silence { table }))
+        filter(&rules)?;
+        Ok(Some(Silence { table }))
     }
 }
 

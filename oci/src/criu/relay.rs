@@ -46,6 +46,8 @@ struct Relay {
     log: Option<PathBuf>,
     /// How long what was done here took, to be written there when CRIU is done: it makes the file anew when it begins.
     times: Vec<String>,
+    /// All of it.
+    spent: Duration,
 }
 
 /// Whether the first thing that the client asks for is a restore.
@@ -110,6 +112,7 @@ impl Relay {
             is_to_repeat: false,
             log: None,
             times: Vec::new(),
+            spent: Duration::ZERO,
         })
     }
 
@@ -165,7 +168,7 @@ impl Relay {
     fn response(&mut self, message: Message) -> Result<()> {
         let response: Response = parse(&message.bytes)?;
         if response.type_() == Type::NOTIFY && response.notify.script() == "post-restore" {
-            match gate::pass(response.notify.pid()) {
+            match gate::pass(response.notify.pid(), self.spent) {
                 Ok(through) => self.through = through,
                 Err(error) => return self.refuse(&error),
             }
@@ -273,7 +276,9 @@ impl Relay {
     fn timed<T>(&mut self, what: &str, work: impl FnOnce(&mut Relay) -> T) -> T {
         let start = Instant::now();
         let done = work(self);
-        self.times.push(format!("tranship: {what} in {:.3} ms\n", start.elapsed().as_secs_f64() * 1e3));
+        let took = start.elapsed();
+        self.spent += took;
+        self.times.push(format!("tranship: {what} in {:.3} ms\n", took.as_secs_f64() * 1e3));
         done
     }
 
