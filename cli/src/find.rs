@@ -1,7 +1,7 @@
 //! Finding units among the nodes.
 
 use crate::error::{CliError, Result};
-use tranship_lab::LabFile;
+use crate::nodes::Nodes;
 use tranship_node::protocol::UnitStatus;
 use tranship_node::{NodeError, UnitId, UnitState};
 
@@ -15,15 +15,17 @@ pub(crate) struct Located {
 }
 
 /// The node that has `unit`: where it is or was last, not where it only passed through.
-pub(crate) fn unit(lab: &LabFile, unit: &UnitId) -> Result<Located> {
+pub(crate) fn unit(nodes: &Nodes, unit: &UnitId) -> Result<Located> {
     let mut found: Option<Located> = None;
-    for name in lab.nodes.keys() {
-        let status = match lab.node(name)?.status(unit) {
+    for name in nodes.names() {
+        let status = match nodes.node(name)?.status(unit) {
             Ok(status) => status,
             // A node that is gone has no units, and no say in where they are.
             Err(NodeError::NoUnit { .. } | NodeError::Unreachable { .. } | NodeError::Closed { .. }) => {
                 continue;
             }
+            // Nor has one that is not who it should be.
+            Err(NodeError::Untrusted { .. } | NodeError::NotAdmitted { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
         let better =
@@ -32,7 +34,7 @@ pub(crate) fn unit(lab: &LabFile, unit: &UnitId) -> Result<Located> {
             found = Some(Located { node: name.clone(), status });
         }
     }
-    found.ok_or_else(|| CliError::NoUnit { unit: unit.clone(), nodes: lab.nodes.keys().cloned().collect() })
+    found.ok_or_else(|| CliError::NoUnit { unit: unit.clone(), nodes: nodes.names().cloned().collect() })
 }
 
 /// The lower, the more the unit is there.

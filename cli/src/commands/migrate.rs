@@ -33,15 +33,15 @@ pub(crate) struct Migrate {
 
 impl Migrate {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        let lab = context.lab.load()?;
-        let to = lab.node(&self.to)?;
-        let located = find::unit(&lab, &self.unit)?;
-        let from = lab.node(&located.node)?;
+        let nodes = context.nodes()?;
+        let to = nodes.node(&self.to)?;
+        let located = find::unit(&nodes, &self.unit)?;
+        let from = nodes.node(&located.node)?;
         let migration = Migration {
             unit: &self.unit,
             from: &from,
             to: &to,
-            to_from_there: &lab.peer(&located.node, &self.to)?,
+            to_from_there: &nodes.peer(&located.node, &self.to)?,
             translated: self.translated,
         };
         let display = Mutex::new(context.progress());

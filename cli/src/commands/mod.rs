@@ -9,6 +9,7 @@ mod lab;
 mod lift;
 mod logs;
 mod migrate;
+mod node;
 mod ps;
 mod recode;
 mod resume;
@@ -26,6 +27,7 @@ use std::process::ExitCode;
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Lab(lab::Lab),
+    Node(node::Node),
     Run(run::Run),
     Serve(serve::Serve),
     Ps(ps::Ps),
@@ -48,6 +50,7 @@ impl Command {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
         match self {
             Command::Lab(command) => command.run(context),
+            Command::Node(command) => command.run(context),
             Command::Run(command) => command.run(context),
             Command::Serve(command) => command.run(context),
             Command::Ps(command) => command.run(context),

@@ -25,10 +25,10 @@ struct Row {
 
 impl Ps {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        let lab = context.lab.load()?;
+        let nodes = context.nodes()?;
         let mut rows = Vec::new();
-        for name in lab.nodes.keys() {
-            match lab.node(name)?.units() {
+        for name in nodes.names() {
+            match nodes.node(name)?.units() {
                 Ok(units) => rows.extend(units.into_iter().map(|status| Row { node: name.clone(), status })),
                 // The other nodes' units are of interest all the same.
                 Err(error) => context.say(&format!("{name}: {error}")),

@@ -11,8 +11,6 @@ use serde::{Deserialize, Serialize};
 pub struct Hello {
     /// [`super::VERSION`].
     pub protocol: u32,
-    /// The node's token.
-    pub token: String,
 }
 
 /// Answer to [`Hello`].
@@ -50,12 +48,10 @@ pub type Digest = String;
 /// Where another agent listens, as seen from the node that is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// The node's name, for messages.
+    /// The node's name, which it has to prove.
     pub name: String,
     /// `host:port`.
     pub address: String,
-    /// Its token.
-    pub token: String,
 }
 
 /// Standard streams that a unit writes.
@@ -145,8 +141,18 @@ pub enum Request {
     MissingObjects(Vec<Digest>),
     /// An object (the body) for the store. Answer: nothing.
     PutObject(Digest),
+    /// Leave the authority, and close all connections of whom it vouches for. Answer: the
+    /// [`JoinToken`](crate::trust::JoinToken) to join with again.
+    Leave,
     /// End every unit and the agent. Answer: nothing.
     Shutdown,
+}
+
+impl Request {
+    /// Whether nodes ask each other for it. Everything else is the operator's business.
+    pub fn is_of_nodes(&self) -> bool {
+        matches!(self, Request::Tree(_) | Request::Images(_))
+    }
 }
 
 /// What a node is.

@@ -1,11 +1,13 @@
 //! The wire: what a client, an agent and a unit's supervisor say to each other.
 //!
-//! A connection opens with [`Hello`] and [`Welcome`]; then the client sends [`Request`]s, one at a time, and reads
+//! Between machines all of it goes over TLS, both sides of which prove who they are ([`crate::trust`]). A connection opens
+//! with [`Hello`] and [`Welcome`]; then the client sends [`Request`]s, one at a time, and reads
 //! [`Reply`]s: any number of [`Reply::Progress`], at least one a second, then `Done` or `Error`. So whoever says
 //! nothing for [`SILENCE`] is dead.
 
 mod channel;
 mod message;
+mod tls;
 
 pub use channel::{Channel, Frame};
 pub use message::*;
@@ -13,7 +15,7 @@ pub use message::*;
 use std::time::Duration;
 
 /// Version of everything in this module; both sides have the same one.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// How often a busy node reports.
 pub const HEARTBEAT: Duration = Duration::from_millis(250);
 /// Silence after which the other side is taken for dead.
