@@ -65,27 +65,27 @@ impl Tls {
             if !self.connection.is_handshaking() {
                 return Ok(());
             }
-            self.wait_until(deadline)?;
+            self.limit_to(deadline)?;
             if self.read_in()? == 0 {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
         }
     }
 
-    /// A socket whose time limit is what is left until then.
-    fn wait_until(&self, deadline: Instant) -> io::Result<()> {
+    /// Have reading wait no longer than until then.
+    fn limit_to(&self, deadline: Instant) -> io::Result<()> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }
-        Ok(set_socket_timeout(&self.socket.get_ref(), Timeout::Recv, Some(left))?)
+        Ok(set_socket_timeout(self.socket.get_ref(), Timeout::Recv, Some(left))?)
     }
 
     /// Have the other side hear what is said last. Closing a socket with unread bytes takes back what was sent.
     fn part(&mut self) {
         let deadline = Instant::now() + LAST_WORD;
         let _ = self.socket.get_ref().shutdown(std::net::Shutdown::Write);
-        while self.wait_until(deadline).is_ok()
+        while self.limit_to(deadline).is_ok()
             && matches!(self.socket.get_ref().read(&mut [0; 4096]), Ok(1..))
         {}
     }
