@@ -85,9 +85,12 @@ impl Tls {
     fn part(&mut self) {
         let deadline = Instant::now() + LAST_WORD;
         let _ = self.socket.get_ref().shutdown(std::net::Shutdown::Write);
-        while self.limit_to(deadline).is_ok()
-            && matches!(self.socket.get_ref().read(&mut [0; 4096]), Ok(1..))
-        {}
+        let mut unheard = [0; 4096];
+        while self.limit_to(deadline).is_ok() {
+            if !matches!(self.socket.get_ref().read(&mut unheard), Ok(1..)) {
+                break;
+            }
+        }
     }
 
     /// What the other side has shown.
