@@ -218,7 +218,7 @@ impl fmt::Display for NodeError {
                 "the node speaks protocol version {theirs}, this program {ours}; install the same version on both"
             ),
             NodeError::Untrusted { node, address, why } => {
-                write!(f, "what answers at {address} does not prove to be {node}: {why}")
+                write!(f, "what answers at {address} does not prove to be {node}: {why}; see docs/nodes.md")
             }
             NodeError::NotAdmitted { peer, why } => write!(
                 f,
