@@ -33,6 +33,23 @@ pub(crate) enum CliError {
         /// Nodes that were asked.
         nodes: Vec<String>,
     },
+    /// No node of that name.
+    NoNode {
+        /// As asked for.
+        name: String,
+    },
+    /// A name that nodes of the lab have.
+    LabName {
+        /// As asked for.
+        name: String,
+    },
+    /// Two nodes that do not believe each other: one of the lab, and one that has joined.
+    Strangers {
+        /// The one.
+        from: String,
+        /// The other.
+        to: String,
+    },
     /// No such program on this machine.
     NoProgram {
         /// As asked for.
@@ -65,6 +82,9 @@ impl CliError {
             CliError::Io { .. } => "io",
             CliError::NoUnit { .. } => "no-unit",
             CliError::NoSuchThing { .. } => "no-unit",
+            CliError::NoNode { .. } => "no-node",
+            CliError::LabName { .. } => "lab-name",
+            CliError::Strangers { .. } => "strangers",
             CliError::NoProgram { .. } => "no-program",
             CliError::Translate { .. } => "translate",
             CliError::Recode(_) => "recode",
@@ -79,7 +99,10 @@ impl fmt::Display for CliError {
             CliError::Node(error) => error.fmt(f),
             CliError::Io { doing, why } => write!(f, "{doing}: {why}"),
             CliError::NoUnit { unit, nodes } if nodes.is_empty() => {
-                write!(f, "no unit {unit}: no node is up; start some with `tranship lab up`")
+                write!(
+                    f,
+                    "no unit {unit}: no node is up; start some with `tranship lab up`, or have some join with `tranship node add`"
+                )
             }
             CliError::NoUnit { unit, nodes } => {
                 write!(f, "no unit {unit} on {}; `tranship ps` lists what there is", nodes.join(", "))
@@ -91,6 +114,17 @@ impl fmt::Display for CliError {
                 let nodes = nodes.join(", ");
                 write!(f, "no unit or container {name} on {nodes}; `tranship ps` lists what there is")
             }
+            CliError::NoNode { name } => write!(
+                f,
+                "no node {name}: `tranship node ls` lists those that have joined, `tranship lab status` those on this machine"
+            ),
+            CliError::LabName { name } => {
+                write!(f, "{name} is the name of a node of the lab; choose another one")
+            }
+            CliError::Strangers { from, to } => write!(
+                f,
+                "{from} and {to} do not believe each other: nodes of the lab have an authority of their own"
+            ),
             CliError::NoProgram { program } => {
                 write!(
                     f,

@@ -1,7 +1,7 @@
 //! Finding units and containers among the nodes.
 
 use crate::error::{CliError, Result};
-use tranship_lab::LabFile;
+use crate::nodes::Nodes;
 use tranship_node::protocol::UnitStatus;
 use tranship_node::{NodeError, UnitId, UnitState};
 
@@ -15,15 +15,17 @@ pub(crate) struct Located {
 }
 
 /// The node that has `unit`: where it is or was last, not where it only passed through.
-pub(crate) fn unit(lab: &LabFile, unit: &UnitId) -> Result<Located> {
+pub(crate) fn unit(nodes: &Nodes, unit: &UnitId) -> Result<Located> {
     let mut found: Option<Located> = None;
-    for name in lab.nodes.keys() {
-        let status = match lab.node(name)?.status(unit) {
+    for name in nodes.names() {
+        let status = match nodes.node(name)?.status(unit) {
             Ok(status) => status,
             // A node that is gone has no units, and no say in where they are.
             Err(NodeError::NoUnit { .. } | NodeError::Unreachable { .. } | NodeError::Closed { .. }) => {
                 continue;
             }
+            // Nor has one that is not who it should be.
+            Err(NodeError::Untrusted { .. } | NodeError::NotAdmitted { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
         let better =
@@ -32,7 +34,7 @@ pub(crate) fn unit(lab: &LabFile, unit: &UnitId) -> Result<Located> {
             found = Some(Located { node: name.clone(), status });
         }
     }
-    found.ok_or_else(|| CliError::NoUnit { unit: unit.clone(), nodes: lab.nodes.keys().cloned().collect() })
+    found.ok_or_else(|| CliError::NoUnit { unit: unit.clone(), nodes: nodes.names().cloned().collect() })
 }
 
 /// Something that can move, and the node that has it.
@@ -53,22 +55,22 @@ pub(crate) enum Found {
 }
 
 /// The unit or, if there is none, the container of this name.
-pub(crate) fn anything(lab: &LabFile, name: &str) -> Result<Found> {
+pub(crate) fn anything(nodes: &Nodes, name: &str) -> Result<Found> {
     if let Ok(id) = name.parse::<UnitId>() {
-        match unit(lab, &id) {
+        match unit(nodes, &id) {
             Ok(located) => return Ok(Found::Unit { id, node: located.node }),
             Err(CliError::NoUnit { .. }) => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(Found::Container { node: container(lab, name)? })
+    Ok(Found::Container { node: container(nodes, name)? })
 }
 
 /// The node that has this container: the one on which it runs.
-pub(crate) fn container(lab: &LabFile, name: &str) -> Result<String> {
+pub(crate) fn container(nodes: &Nodes, name: &str) -> Result<String> {
     let mut found: Option<(bool, String)> = None;
-    for node in lab.nodes.keys() {
-        let containers = match lab.node(node)?.containers() {
+    for node in nodes.names() {
+        let containers = match nodes.node(node)?.containers() {
             Ok(containers) => containers,
             Err(NodeError::Unreachable { .. } | NodeError::Closed { .. }) => continue,
             Err(error) => return Err(error.into()),
@@ -80,8 +82,8 @@ pub(crate) fn container(lab: &LabFile, name: &str) -> Result<String> {
             found = Some((container.runs(), node.clone()));
         }
     }
-    let nodes = || lab.nodes.keys().cloned().collect();
-    found.map(|(_, node)| node).ok_or_else(|| CliError::NoSuchThing { name: name.to_owned(), nodes: nodes() })
+    let asked = || nodes.names().cloned().collect();
+    found.map(|(_, node)| node).ok_or_else(|| CliError::NoSuchThing { name: name.to_owned(), nodes: asked() })
 }
 
 /// The lower, the more the unit is there.

@@ -3,6 +3,7 @@
 mod commands;
 mod error;
 mod find;
+mod nodes;
 mod objects;
 mod output;
 

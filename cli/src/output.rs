@@ -1,6 +1,7 @@
 //! What users see: results as text or JSON on standard output, progress and errors on standard error.
 
 use crate::error::{CliError, Result};
+use crate::nodes::Nodes;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{IsTerminal, stderr};
@@ -9,6 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tranship_lab::Lab;
 use tranship_node::ProgressReport;
+use tranship_node::operator::Operator;
 
 /// Operations shorter than this show no progress.
 const SHORT: Duration = Duration::from_secs(2);
@@ -19,13 +21,20 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Context {
     json: bool,
-    /// The nodes.
+    /// The nodes on this machine.
     pub lab: Lab,
+    /// Whose nodes the other ones are.
+    pub operator: Operator,
 }
 
 impl Context {
     pub(crate) fn new(json: bool, state: Option<PathBuf>) -> Context {
-        Context { json, lab: Lab::new(state) }
+        Context { json, lab: Lab::new(state), operator: Operator::here() }
+    }
+
+    /// All nodes.
+    pub(crate) fn nodes(&self) -> Result<Nodes> {
+        Ok(Nodes { lab: self.lab.load()?, registry: self.operator.registry()? })
     }
 
     /// Print a result: as JSON, or as `text` makes it.

@@ -19,8 +19,7 @@ $b route add default gw 10.0.2.2
 $b mkdir -p /root/opt /root/var/lib/tranship
 $b mount -t tmpfs opt /root/opt
 $b mv /tranship /root/opt/tranship
-TRANSHIP_TOKEN=$($b cat /root/opt/tranship/token)
-export TRANSHIP_TOKEN
+$b mv /root/opt/tranship/identity.json /root/var/lib/tranship
 for at in dev proc sys; do
     $b mount --move /$at /root/$at
 done

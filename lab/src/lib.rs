@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use tranship_node::client::Node;
 use tranship_node::history::History;
 use tranship_node::protocol::{NodeInfo, Peer};
+use tranship_node::trust::Membership;
 
 /// How long a node may take from its start to its first answer.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -39,6 +40,11 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub struct Lab {
     cache: PathBuf,
     state: PathBuf,
+}
+
+/// Whether nodes of a lab are called so.
+pub fn is_lab_name(name: &str) -> bool {
+    Kind::of(name).is_ok()
 }
 
 /// A node of the lab, as `tranship lab status` shows it.
@@ -115,18 +121,19 @@ impl Lab {
             }
             let directory = self.fresh_node_directory(name)?;
             let switch = self.switch(&mut lab)?;
+            let membership = Membership::Joined(lab.authority().node(name)?).to_json()?;
             let entry = match kind {
                 Kind::Local => {
                     let root = self.x86_root(say)?;
                     say(&format!("starting {name}"));
-                    local::start(&root, &directory, &installed, &lab.token)?
+                    local::start(&root, &directory, &installed, &membership)?
                 }
                 Kind::Vm => {
                     let tools = self.x86_root(say)?;
                     let vm = build::arm64_vm(&self.cache, say)?;
                     say(&format!("starting {name}"));
                     let port = switch.port(name)?;
-                    vm::start(&tools, &vm, &directory, &installed, &lab.token, &port)?
+                    vm::start(&tools, &vm, &directory, &installed, &membership, &port)?
                 }
             };
             lab.nodes.insert(name.clone(), entry);
@@ -248,7 +255,7 @@ impl LabFile {
     pub fn node(&self, name: &str) -> Result<Node> {
         let entry = self.nodes.get(name).ok_or_else(|| LabError::NotUp { name: name.to_owned() })?;
         let address = format!("127.0.0.1:{}", entry.port);
-        Ok(Node { peer: Peer { name: name.to_owned(), address, token: self.token.clone() } })
+        Ok(Node { peer: Peer { name: name.to_owned(), address }, identity: self.authority().operator()? })
     }
 
     /// Node `to` as node `from` sees it.

@@ -5,13 +5,21 @@ use crate::process;
 use crate::state::{CONSOLE, Kind, NodeEntry};
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use tranship_node::trust::MEMBERSHIP_FILE;
 
-/// Start a node with its state in `directory`.
-pub(crate) fn start(root: &Path, directory: &Path, installed: &Path, token: &str) -> Result<NodeEntry> {
+/// Start a node with its state in `directory`, which has joined as `membership` says.
+pub(crate) fn start(root: &Path, directory: &Path, installed: &Path, membership: &[u8]) -> Result<NodeEntry> {
     let port = free_port()?;
     let state = directory.join("state");
     fs::create_dir_all(&state).map_err(LabError::at("making", &state))?;
+    let joined = state.join(MEMBERSHIP_FILE);
+    let write = || {
+        fs::write(&joined, membership)?;
+        fs::set_permissions(&joined, fs::Permissions::from_mode(0o600))
+    };
+    write().map_err(LabError::at("writing", &joined))?;
     let listen = format!("127.0.0.1:{port}");
     let program = installed.join("node-x86_64");
     let options =
@@ -19,7 +27,7 @@ pub(crate) fn start(root: &Path, directory: &Path, installed: &Path, token: &str
     let mut line = vec![program.into_os_string(), "boot".into()];
     line.extend(options.into_iter().flat_map(|(name, value)| [name.into(), value.as_os_str().to_owned()]));
     line.push("--allow-execute".into());
-    let process = process::detached(&line, &[("TRANSHIP_TOKEN", token)], &directory.join(CONSOLE))?;
+    let process = process::detached(&line, &[], &directory.join(CONSOLE))?;
     Ok(NodeEntry { kind: Kind::Local, port, process })
 }
 

@@ -6,9 +6,9 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use tranship_node::trust::Authority;
 
 /// A node's log or console, in its directory.
 pub(crate) const CONSOLE: &str = "console.log";
@@ -48,8 +48,8 @@ pub struct NodeEntry {
 /// All nodes that were started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LabFile {
-    /// What agents and clients of this lab know.
-    pub token: String,
+    /// Whom nodes and clients of this lab believe.
+    authority: Authority,
     /// By name.
     pub nodes: BTreeMap<String, NodeEntry>,
     /// The local network that they are on.
@@ -57,13 +57,14 @@ pub struct LabFile {
 }
 
 impl LabFile {
-    /// A lab without nodes and with a token of its own.
+    /// A lab without nodes and with an authority of its own.
     pub(crate) fn new() -> Result<LabFile> {
-        let mut bytes = [0; 16];
-        let path = Path::new("/dev/urandom");
-        File::open(path).and_then(|mut f| f.read_exact(&mut bytes)).map_err(LabError::at("reading", path))?;
-        let token = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(LabFile { token, nodes: BTreeMap::new(), switch: None })
+        Ok(LabFile { authority: Authority::new()?, nodes: BTreeMap::new(), switch: None })
+    }
+
+    /// Whom its nodes and clients believe.
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.authority
     }
 
     /// The lab in `state`, if there is one.
@@ -82,7 +83,7 @@ impl LabFile {
         let next = state.join("lab.json.next");
         let write = || {
             fs::write(&next, serde_json::to_vec_pretty(self)?)?;
-            // It has the token.
+            // It has the authority's key.
             fs::set_permissions(&next, fs::Permissions::from_mode(0o600))?;
             fs::rename(&next, &path)
         };

@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use tranship_node::trust::MEMBERSHIP_FILE;
 
 /// This machine, as the virtual one sees it (QEMU's user-mode network).
 pub(crate) const HOST: &str = "10.0.2.2";
@@ -23,18 +24,19 @@ const CPU: &str = "neoverse-n1";
 /// Its memory in MiB.
 const MEMORY: &str = "3072";
 
-/// Start the machine with its state in `directory`. QEMU is in the root `tools`, `lan` its port on the local network.
+/// Start the machine with its state in `directory`; it has joined as `membership` says. QEMU is in the root `tools`, `lan` its port
+/// on the local network.
 pub(crate) fn start(
     tools: &Path,
     vm: &Vm,
     directory: &Path,
     installed: &Path,
-    token: &str,
+    membership: &[u8],
     lan: &OwnedFd,
 ) -> Result<NodeEntry> {
     let port = free_port()?;
     let initramfs = directory.join("initramfs");
-    initramfs_with_ours(vm, installed, token, &initramfs)?;
+    initramfs_with_ours(vm, installed, membership, &initramfs)?;
     let console = directory.join("machine.log");
     let mut line = emulator(tools);
     line.extend(arguments(vm, &initramfs, port, lan, &directory.join(CONSOLE)));
@@ -87,10 +89,10 @@ fn arguments(vm: &Vm, initramfs: &Path, port: u16, lan: &OwnedFd, console: &Path
     line
 }
 
-/// The machine's initramfs, and after it an archive with our programs and the token.
-fn initramfs_with_ours(vm: &Vm, installed: &Path, token: &str, path: &Path) -> Result<()> {
+/// The machine's initramfs, and after it an archive with our programs and what the node has joined.
+fn initramfs_with_ours(vm: &Vm, installed: &Path, membership: &[u8], path: &Path) -> Result<()> {
     let ours = path.with_extension("ours");
-    let mut files = vec![("tranship/token".to_owned(), 0o600, token.as_bytes().to_vec())];
+    let mut files = vec![(format!("tranship/{MEMBERSHIP_FILE}"), 0o600, membership.to_vec())];
     for name in ["node", "runtime", "tranship-runc"] {
         let name = format!("{name}-{ISA}");
         let program: PathBuf = installed.join(&name);

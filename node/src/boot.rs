@@ -53,11 +53,8 @@ pub struct Boot {
 #[derive(Args, Clone, Debug)]
 pub struct AgentArgs {
     /// Address to listen at.
-    #[arg(long)]
+    #[arg(long, default_value = "0.0.0.0:7700")]
     pub listen: String,
-    /// What clients have to know.
-    #[arg(long, env = "TRANSHIP_TOKEN", hide_env_values = true)]
-    pub token: String,
     /// Let clients execute any command on this node.
     #[arg(long)]
     pub allow_execute: bool,
@@ -68,7 +65,7 @@ impl AgentArgs {
     fn start(&self) -> Result<Child> {
         // By its path in the node: CRIU starts it by that name too.
         let mut command = Command::new(program(Isa::here()?));
-        command.args(["agent", "--listen", &self.listen]).env("TRANSHIP_TOKEN", &self.token);
+        command.args(["agent", "--listen", &self.listen]);
         command.args(self.allow_execute.then_some("--allow-execute"));
         command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/root");
         command.spawn().map_err(|why| NodeError::io("starting the agent", why))
@@ -83,7 +80,6 @@ pub fn boot(boot: &Boot) -> Result<()> {
     let mut command = Command::new("/proc/self/exe");
     command.arg("boot-inside").arg("--root").arg(&boot.root).arg("--state").arg(&boot.state);
     command.arg("--installed").arg(&boot.installed).args(["--listen", &boot.agent.listen]);
-    command.env("TRANSHIP_TOKEN", &boot.agent.token);
     command.args(boot.agent.allow_execute.then_some("--allow-execute"));
     let mut inside =
         command.spawn().map_err(|why| NodeError::io("starting the node's first process", why))?;

@@ -11,6 +11,7 @@ use crate::protocol::{
 };
 use crate::record::{ExitStatus, UnitId, UnitRecord, UnitSpec};
 use crate::tree::{self, Writers};
+use crate::trust::{Authority, Identity, Join, JoinToken};
 use crate::unit::supply::Image;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -22,14 +23,28 @@ use std::thread;
 /// Who watches a long operation.
 pub type Watch<'a> = &'a mut dyn FnMut(&ProgressReport);
 
-/// Connect to an agent and say hello.
-pub fn open(peer: &Peer) -> Result<Channel> {
-    let mut channel = Channel::connect(&peer.name, &peer.address)?;
-    channel.send(&Hello { protocol: VERSION, token: peer.token.clone() })?;
+/// Connect to an agent as `identity` and say hello.
+pub fn open(peer: &Peer, identity: &Identity) -> Result<Channel> {
+    hello(Channel::connect(peer, identity.client()?)?)
+}
+
+fn hello(mut channel: Channel) -> Result<Channel> {
+    channel.send(&Hello { protocol: VERSION })?;
     match channel.receive()?.message {
         Welcome::Welcome => Ok(channel),
         Welcome::Refused(error) => Err(error),
     }
+}
+
+/// Have the node that waits at the peer's address join `authority` under the peer's name. It shows the certificate of
+/// which `token` has the fingerprint, and so a key that is its own; that is what is certified.
+pub fn join(peer: &Peer, token: &JoinToken, authority: &Authority) -> Result<()> {
+    let mut channel = hello(Channel::connect(peer, token.client()?)?)?;
+    let shown = channel.certificate().ok_or_else(|| NodeError::protocol("a node without a certificate"))?;
+    let certificate = authority.certify(&peer.name, shown)?;
+    let authority = authority.certificate().to_owned();
+    channel.send(&Join { token: token.clone(), certificate, authority })?;
+    channel.answer(&mut |_| ())
 }
 
 /// The receiver's answer to a transfer. If sending broke, what the receiver had to say explains more than the
@@ -48,14 +63,16 @@ pub fn answer_to_transfer(mut channel: Channel, sent: Result<()>) -> Result<Rece
 /// A node that can be asked.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Its name, its agent's address as seen from here, and its token.
+    /// Its name, and its agent's address as seen from here.
     pub peer: Peer,
+    /// Who asks.
+    pub identity: Identity,
 }
 
 impl Node {
     /// A connection of its own, for one request.
     fn open(&self) -> Result<Channel> {
-        open(&self.peer)
+        open(&self.peer, &self.identity)
     }
 
     fn ask<T: DeserializeOwned>(&self, request: &Request) -> Result<T> {
@@ -181,6 +198,7 @@ impl Node {
         let mut channel = self.open()?;
         channel.send(&Request::Execute(words.to_vec()))?;
         channel.answer::<()>(&mut |_| ())?;
+        let mut channel = Channel::over(channel.into_tunnel()?.into(), &self.peer.name)?;
         channel.patience(None)?;
         let mut to_node = channel.duplicate()?;
         // Not waited for: what it reads from may have no end. It cannot send once the connection is over.
@@ -194,6 +212,11 @@ impl Node {
                 ExecuteMessage::Input => return Err(NodeError::protocol("input from a node")),
             }
         }
+    }
+
+    /// Have it leave its authority. Returns the token with which it can join again.
+    pub fn leave(&self) -> Result<JoinToken> {
+        self.ask(&Request::Leave)
     }
 
     /// End its units and its agent.

@@ -49,8 +49,6 @@ pub enum NodeError {
         /// Our version.
         ours: u32,
     },
-    /// The token was not the node's.
-    Token,
     /// There is no such container.
     NoContainer {
         /// As asked for.
@@ -106,6 +104,31 @@ pub enum NodeError {
     },
     /// The agent does not let clients execute commands.
     NotAllowed,
+    /// Who answers for a node does not prove to be that node.
+    Untrusted {
+        /// The node.
+        node: String,
+        /// The address.
+        address: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The other side does not believe that we are who we say.
+    NotAdmitted {
+        /// Who that is.
+        peer: String,
+        /// What it said.
+        why: String,
+    },
+    /// The token was not the node's, or is used up.
+    Token {
+        /// How many more guesses the node takes.
+        tries: u32,
+    },
+    /// The node has joined no authority.
+    NotJoined,
+    /// Nodes may not ask for that.
+    Forbidden,
     /// Something that a user wrote is not what it should be.
     Malformed {
         /// What is wrong with it.
@@ -236,7 +259,10 @@ impl fmt::Display for NodeError {
                 write!(f, "process {pid} has ended, or executed another program")
             }
             NodeError::Unreachable { node, address, why } => {
-                write!(f, "no agent answers on {node} ({address}: {why}); see `tranship lab status`")
+                write!(
+                    f,
+                    "no agent answers on {node} ({address}: {why}); see `tranship lab status` and `tranship node ls`"
+                )
             }
             NodeError::Closed { peer } => write!(f, "{peer} closed the connection; was it stopped?"),
             NodeError::Silent { peer, seconds } => {
@@ -246,8 +272,27 @@ impl fmt::Display for NodeError {
                 f,
                 "the node speaks protocol version {theirs}, this program {ours}; install the same version on both"
             ),
-            NodeError::Token => {
-                write!(f, "the node refused the token; is it of another lab? see `tranship lab status`")
+            NodeError::Untrusted { node, address, why } => {
+                write!(f, "what answers at {address} does not prove to be {node}: {why}; see docs/nodes.md")
+            }
+            NodeError::NotAdmitted { peer, why } => write!(
+                f,
+                "{peer} does not admit us ({why}): it has joined another authority, or left ours; see docs/nodes.md"
+            ),
+            NodeError::Token { tries: 0 } => {
+                write!(f, "the token is used up; `tranship-node leave` on the node makes a new one")
+            }
+            NodeError::Token { tries } => {
+                write!(f, "the node refused the token; it can be tried {tries} more times")
+            }
+            NodeError::NotJoined => {
+                write!(f, "the node has joined no authority yet; have it join with `tranship node add`")
+            }
+            NodeError::Forbidden => {
+                write!(
+                    f,
+                    "nodes ask each other only to take what belongs to a unit; the rest is for the operator"
+                )
             }
             NodeError::NoContainer { container } => {
                 write!(f, "no container {container}; see `tranship ps`")

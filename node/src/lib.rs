@@ -11,12 +11,14 @@ mod cpu;
 mod error;
 pub mod history;
 pub mod migrate;
+pub mod operator;
 mod progress;
 pub mod protocol;
 mod record;
 pub mod relay;
 mod serve;
 pub mod tree;
+pub mod trust;
 pub mod unit;
 
 pub use cpu::Cpu;

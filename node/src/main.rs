@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 use std::path::Path;
 use std::process::ExitCode;
 use tranship_node::boot::{self, AgentArgs, Boot};
+use tranship_node::trust::Membership;
 use tranship_node::unit::criu::{GATE_NAME, gate};
 use tranship_node::unit::enter::Enter;
 use tranship_node::unit::supervisor::supervise;
@@ -28,6 +29,10 @@ enum Command {
     Init(AgentArgs),
     /// Listen for clients and other agents.
     Agent(AgentArgs),
+    /// Print the token with which an operator can have this node join.
+    Token,
+    /// Leave the authority that this node has joined, and print a token for another.
+    Leave,
     /// Supervise one unit.
     #[command(hide = true)]
     Supervise { unit: UnitId },
@@ -56,6 +61,8 @@ fn run(command: Command) -> Result<()> {
         Command::BootInside(args) => boot::boot_inside(&args),
         Command::Init(args) => boot::init(&args),
         Command::Agent(args) => agent::serve(&args),
+        Command::Token => agent::print_token(),
+        Command::Leave => Membership::leave().map(|token| println!("{token}")),
         Command::Supervise { unit } => supervise(&unit),
         Command::Enter(args) => Err::<(), NodeError>(args.enter()),
     }

@@ -60,7 +60,7 @@ struct Listening {
 
 impl Forward {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        find::unit(&context.lab.load()?, &self.unit)?;
+        find::unit(&context.nodes()?, &self.unit)?;
         let Ports { here, there } = self.ports;
         let failed = |why| CliError::io(format!("listening at port {here}"), why);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, here)).map_err(failed)?;
@@ -90,12 +90,12 @@ fn serve(context: &Context, unit: &UnitId, port: u16, client: TcpStream) -> Resu
 
 /// Connect to the unit where it is now, or will be soon.
 fn reach(context: &Context, unit: &UnitId, port: u16) -> Result<File> {
-    let lab = context.lab.load()?;
+    let nodes = context.nodes()?;
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let located = find::unit(&lab, unit)?;
+        let located = find::unit(&nodes, unit)?;
         let state = located.status.record.state;
-        let why = match lab.node(&located.node)?.connect(unit, port) {
+        let why = match nodes.node(&located.node)?.connect(unit, port) {
             Ok(server) => return Ok(server),
             Err(why) => why,
         };

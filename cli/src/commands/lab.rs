@@ -127,19 +127,22 @@ fn row(status: NodeStatus) -> Row {
     Row { name: status.name, pid: status.entry.process.pid, port: status.entry.port, info, error }
 }
 
+/// What is above [`columns`].
+pub(super) const HEADING: [&str; 5] = ["CPU", "KERNEL", "CRIU", "RUNTIME", "FREE"];
+
+/// What every list of nodes shows.
+pub(super) fn columns(info: &NodeInfo) -> Vec<String> {
+    let runtime = if info.runtime { "yes" } else { "no" }.to_owned();
+    vec![info.cpu.to_string(), info.kernel.clone(), info.criu.clone(), runtime, bytes(info.disk_free)]
+}
+
 fn text(rows: &[Row]) -> String {
-    let heading = ["NODE", "CPU", "KERNEL", "CRIU", "RUNTIME", "FREE", "PID", "PORT"];
-    let mut lines = vec![heading.map(str::to_owned).to_vec()];
+    let heading = [&["NODE"][..], &HEADING, &["PID", "PORT"]].concat();
+    let mut lines: Vec<Vec<String>> = vec![heading.into_iter().map(str::to_owned).collect()];
     for row in rows {
         let mut line = vec![row.name.clone()];
         match &row.info {
-            Some(info) => line.extend([
-                info.cpu.to_string(),
-                info.kernel.clone(),
-                info.criu.clone(),
-                if info.runtime { "yes" } else { "no" }.to_owned(),
-                bytes(info.disk_free),
-            ]),
+            Some(info) => line.extend(columns(info)),
             None => line.push(row.error.clone().unwrap_or_default()),
         }
         line.extend([row.pid.to_string(), row.port.to_string()]);

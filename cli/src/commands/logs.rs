@@ -46,10 +46,10 @@ pub(crate) struct Follower<'a> {
 impl Follower<'_> {
     /// Until the unit ends (its status), or, not to `follow`, until all there is has been seen.
     pub(crate) fn run(&mut self, follow: bool) -> Result<Option<ExitStatus>> {
-        let lab = self.context.lab.load()?;
-        let mut node = find::unit(&lab, self.unit)?.node;
+        let nodes = self.context.nodes()?;
+        let mut node = find::unit(&nodes, self.unit)?.node;
         loop {
-            let (chunk, bytes) = lab.node(&node)?.output(self.unit, self.seen)?;
+            let (chunk, bytes) = nodes.node(&node)?.output(self.unit, self.seen)?;
             self.pass_on(&bytes, chunk.stdout as usize)?;
             if let Some(to) = chunk.moved {
                 node = to;

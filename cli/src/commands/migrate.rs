@@ -67,7 +67,7 @@ impl From<How> for container::How {
 
 impl Migrate {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        let crossing = match find::anything(&context.lab.load()?, &self.name)? {
+        let crossing = match find::anything(&context.nodes()?, &self.name)? {
             Found::Unit { id, node } => self.unit(context, &id, &node)?,
             Found::Container { node } if self.dry_run => {
                 return check(context, &self.name, &node, &self.to, self.how);
@@ -82,13 +82,13 @@ impl Migrate {
     }
 
     fn unit(&self, context: &Context, id: &UnitId, node: &str) -> Result<Crossing> {
-        let lab = context.lab.load()?;
-        let (from, to) = (lab.node(node)?, lab.node(&self.to)?);
+        let nodes = context.nodes()?;
+        let (from, to) = (nodes.node(node)?, nodes.node(&self.to)?);
         let migration = Migration {
             unit: id,
             from: &from,
             to: &to,
-            to_from_there: &lab.peer(node, &self.to)?,
+            to_from_there: &nodes.peer(node, &self.to)?,
             translated: self.translated,
         };
         let display = Mutex::new(context.progress());
@@ -104,12 +104,12 @@ impl Migrate {
     }
 
     fn container(&self, context: &Context, node: &str) -> Result<Crossing> {
-        let lab = context.lab.load()?;
+        let nodes = context.nodes()?;
         let migration = container::Migration {
             container: &self.name,
-            from: &lab.node(node)?,
-            to: &lab.node(&self.to)?,
-            to_from_there: &lab.peer(node, &self.to)?,
+            from: &nodes.node(node)?,
+            to: &nodes.node(&self.to)?,
+            to_from_there: &nodes.peer(node, &self.to)?,
             how: self.how.into(),
         };
         let mut display = context.progress();
@@ -119,12 +119,12 @@ impl Migrate {
 
 /// Say what would be in the way of a container. The exit code says whether something is.
 pub(super) fn check(context: &Context, name: &str, node: &str, to: &str, how: How) -> Result<ExitCode> {
-    let lab = context.lab.load()?;
+    let nodes = context.nodes()?;
     let migration = container::Migration {
         container: name,
-        from: &lab.node(node)?,
-        to: &lab.node(to)?,
-        to_from_there: &lab.peer(node, to)?,
+        from: &nodes.node(node)?,
+        to: &nodes.node(to)?,
+        to_from_there: &nodes.peer(node, to)?,
         how: how.into(),
     };
     let (_, findings) = container::check(&migration)?;

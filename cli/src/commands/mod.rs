@@ -10,6 +10,7 @@ mod lab;
 mod lift;
 mod logs;
 mod migrate;
+mod node;
 mod ps;
 mod recode;
 mod resume;
@@ -27,6 +28,7 @@ use std::process::ExitCode;
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Lab(lab::Lab),
+    Node(node::Node),
     Run(run::Run),
     Serve(serve::Serve),
     Ps(ps::Ps),
@@ -50,6 +52,7 @@ impl Command {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
         match self {
             Command::Lab(command) => command.run(context),
+            Command::Node(command) => command.run(context),
             Command::Run(command) => command.run(context),
             Command::Serve(command) => command.run(context),
             Command::Ps(command) => command.run(context),

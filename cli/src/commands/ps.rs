@@ -33,10 +33,10 @@ enum What {
 
 impl Ps {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        let lab = context.lab.load()?;
+        let nodes = context.nodes()?;
         let mut rows = Vec::new();
-        for name in lab.nodes.keys() {
-            let node = lab.node(name)?;
+        for name in nodes.names() {
+            let node = nodes.node(name)?;
             let found = node.units().and_then(|units| Ok((units, node.containers()?)));
             match found {
                 Ok((units, containers)) => {

@@ -20,9 +20,9 @@ pub(crate) struct Resume {
 
 impl Resume {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        let lab = context.lab.load()?;
-        let node = find::unit(&lab, &self.unit)?.node;
-        lab.node(&node)?.attach(&self.unit)?.abort()?;
+        let nodes = context.nodes()?;
+        let node = find::unit(&nodes, &self.unit)?.node;
+        nodes.node(&node)?.attach(&self.unit)?.abort()?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -16,16 +16,16 @@ pub(crate) struct Rm {
 
 impl Rm {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        let lab = context.lab.load()?;
+        let nodes = context.nodes()?;
         let mut had_it = false;
-        for name in lab.nodes.keys() {
-            match lab.node(name)?.remove(&self.unit) {
+        for name in nodes.names() {
+            match nodes.node(name)?.remove(&self.unit) {
                 Ok(()) => had_it = true,
                 Err(NodeError::NoUnit { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        let nodes = lab.nodes.keys().cloned().collect();
+        let nodes = nodes.names().cloned().collect();
         if had_it { Ok(ExitCode::SUCCESS) } else { Err(CliError::NoUnit { unit: self.unit, nodes }) }
     }
 }

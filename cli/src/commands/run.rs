@@ -66,9 +66,9 @@ struct Started {
 
 impl Run {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        let lab = context.lab.load()?;
-        let standby = self.standby.iter().map(|name| Ok(lab.node(name)?)).collect::<Result<Vec<_>>>()?;
-        let node = lab.node(&self.node)?;
+        let nodes = context.nodes()?;
+        let standby = self.standby.iter().map(|name| nodes.node(name)).collect::<Result<Vec<_>>>()?;
+        let node = nodes.node(&self.node)?;
         let spec = self.spec()?;
         let root = self.make_root(&spec)?;
         let mut made = Vec::new();

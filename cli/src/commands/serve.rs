@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::find;
+use crate::nodes::Nodes;
 use crate::objects;
 use crate::output::{Context, bytes};
 use clap::Args;
@@ -11,7 +12,6 @@ use std::collections::btree_map::Entry;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
-use tranship_lab::LabFile;
 use tranship_node::client::Tunnel;
 use tranship_node::{Cpu, Mode, UnitId, UnitState};
 use tranship_service::{Counts, ServiceError, Supplier, Workshop};
@@ -59,16 +59,16 @@ impl Summary {
 
 impl Serve {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        let lab = context.lab.load()?;
+        let nodes = context.nodes()?;
         let summary = Summary::default();
         let mut service =
-            Service { context, lab, units: BTreeMap::new(), workshops: BTreeMap::new(), summary };
+            Service { context, nodes, units: BTreeMap::new(), workshops: BTreeMap::new(), summary };
         let mut searched: Option<Instant> = None;
         loop {
             if searched.is_none_or(|searched| searched.elapsed() > SEARCH) {
                 service.search(&self.units)?;
                 searched = Some(Instant::now());
-                if !self.units.is_empty() && service.units.is_empty() && self.have_ended(&service.lab)? {
+                if !self.units.is_empty() && service.units.is_empty() && self.have_ended(&service.nodes)? {
                     break;
                 }
             }
@@ -81,9 +81,9 @@ impl Serve {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn have_ended(&self, lab: &LabFile) -> Result<bool> {
+    fn have_ended(&self, nodes: &Nodes) -> Result<bool> {
         for unit in &self.units {
-            let state = find::unit(lab, unit)?.status.record.state;
+            let state = find::unit(nodes, unit)?.status.record.state;
             if !matches!(state, UnitState::Exited { .. } | UnitState::Lost) {
                 return Ok(false);
             }
@@ -94,7 +94,7 @@ impl Serve {
 
 struct Service<'a> {
     context: &'a Context,
-    lab: LabFile,
+    nodes: Nodes,
     units: BTreeMap<(String, UnitId), Served>,
     workshops: BTreeMap<String, Workshop>,
     /// Of the units that are served no more.
@@ -104,8 +104,8 @@ struct Service<'a> {
 impl Service<'_> {
     /// Attach to translated units that run and are not served yet; `wanted` or, if there are none, all.
     fn search(&mut self, wanted: &[UnitId]) -> Result<()> {
-        for name in self.lab.nodes.keys().cloned().collect::<Vec<_>>() {
-            let node = self.lab.node(&name)?;
+        for name in self.nodes.names().cloned().collect::<Vec<_>>() {
+            let node = self.nodes.node(&name)?;
             // A node that does not answer has nothing that could be served just now.
             let Ok(statuses) = node.units() else { continue };
             for record in statuses.into_iter().map(|status| status.record) {

@@ -23,9 +23,9 @@ pub(crate) struct Signal {
 
 impl Signal {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        let lab = context.lab.load()?;
-        let node = find::unit(&lab, &self.unit)?.node;
-        lab.node(&node)?.signal(&self.unit, self.signal)?;
+        let nodes = context.nodes()?;
+        let node = find::unit(&nodes, &self.unit)?.node;
+        nodes.node(&node)?.signal(&self.unit, self.signal)?;
         Ok(ExitCode::SUCCESS)
     }
 }

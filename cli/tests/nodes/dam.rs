@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -26,17 +26,7 @@ struct Level {
 impl Dam {
     /// Before `node` of `lab`.
     pub(crate) fn before(node: &str, lab: &TestLab, bytes: u64) -> Dam {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let state = lab.path("dam");
-        fs::create_dir_all(&state).unwrap();
-        let mut file: Json =
-            serde_json::from_slice(&fs::read(lab.state().join("lab.json")).unwrap()).unwrap();
-        let entry = &mut file["nodes"][node]["port"];
-        let behind = u16::try_from(entry.as_u64().unwrap()).unwrap();
-        *entry = port.into();
-        fs::write(state.join("lab.json"), file.to_string()).unwrap();
-
+        let (listener, behind, state) = stand_before(node, lab);
         let level = Arc::new(Level { left: Mutex::new(bytes), raised: Condvar::new() });
         let of_thread = level.clone();
         // Ends with the test program.
@@ -52,6 +42,60 @@ impl Dam {
     /// Whether all that may pass has passed.
     pub(crate) fn is_full(&self) -> bool {
         *self.level.left.lock().unwrap() == 0
+    }
+}
+
+/// What commands of `commands`, who are told of such a lab, send to `node`: a list of bytes for each connection.
+pub(crate) fn passing(lab: &TestLab, node: &str, commands: impl FnOnce(&Path)) -> Vec<Vec<u8>> {
+    let (listener, behind, state) = stand_before(node, lab);
+    let recorded = Arc::new(Mutex::new(Vec::<Vec<u8>>::new()));
+    let of_thread = recorded.clone();
+    // Ends with the test program.
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let node = TcpStream::connect(("127.0.0.1", behind)).unwrap();
+            let (client_again, node_again) = (client.try_clone().unwrap(), node.try_clone().unwrap());
+            thread::spawn(move || pass(&node_again, &client_again, |wanted| wanted));
+            let recorded = of_thread.clone();
+            let index = recorded.lock().unwrap().len();
+            recorded.lock().unwrap().push(Vec::new());
+            thread::spawn(move || {
+                record(&client, &node, |bytes| recorded.lock().unwrap()[index].extend(bytes))
+            });
+        }
+    });
+    commands(&state);
+    let recorded = recorded.lock().unwrap();
+    recorded.clone()
+}
+
+/// A lab as commands see it that reach `node` by way of a listener; the listener, the node's own port, and where that
+/// lab is.
+fn stand_before(node: &str, lab: &TestLab) -> (TcpListener, u16, PathBuf) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let state = lab.path("dam");
+    fs::create_dir_all(&state).unwrap();
+    let mut file: Json = serde_json::from_slice(&fs::read(lab.state().join("lab.json")).unwrap()).unwrap();
+    let entry = &mut file["nodes"][node]["port"];
+    let behind = u16::try_from(entry.as_u64().unwrap()).unwrap();
+    *entry = port.into();
+    fs::write(state.join("lab.json"), file.to_string()).unwrap();
+    (listener, behind, state)
+}
+
+/// Pass bytes on, and have `seen` see them.
+fn record(mut from: &TcpStream, mut to: &TcpStream, seen: impl Fn(&[u8])) {
+    let mut buffer = [0; 16 << 10];
+    while let Ok(got @ 1..) = from.read(&mut buffer) {
+        seen(&buffer[..got]);
+        if to.write_all(&buffer[..got]).is_err() {
+            break;
+        }
+    }
+    for side in [from, to] {
+        // It may be gone already.
+        let _ = side.shutdown(Shutdown::Both);
     }
 }
 

@@ -58,7 +58,11 @@ impl TestLab {
     /// `tranship` with these arguments.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tranship"));
-        command.env("TRANSHIP_STATE", self.state()).args(arguments).stdin(Stdio::null());
+        command
+            .env("TRANSHIP_STATE", self.state())
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .args(arguments)
+            .stdin(Stdio::null());
         command
     }
 

@@ -1,5 +1,5 @@
 //! The command line with two nodes on this machine, `x86` and `x86b`: units that cross between them natively and
-//! translated, nodes and clients that die in mid-transfer, bad input.
+//! translated, nodes and clients that die in mid-transfer, nodes that join, strangers, bad input.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is test code; a failure is a panic")]
 
 mod bad_input;
@@ -8,6 +8,7 @@ mod crossings;
 mod dam;
 mod deaths;
 mod homecoming;
+mod joining;
 mod lab;
 mod load;
 mod program;

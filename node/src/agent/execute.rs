@@ -1,13 +1,14 @@
 //! Commands that a client executes on the node, where that is allowed: in the network that units and containers see.
 
 use crate::error::{NodeError, Result};
-use crate::protocol::{Channel, ExecuteMessage, Output, Reply};
+use crate::protocol::{Channel, ExecuteMessage, Output};
 use crate::record::ExitStatus;
 use crate::unit::network;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -16,47 +17,44 @@ use std::thread;
 /// Most output that is sent at a time.
 const CHUNK: usize = 64 << 10;
 
-/// Execute a command: its input comes from the client, its output goes there. It ends with the connection, which is over
-/// afterwards.
-pub(super) fn execute(client: &mut Channel, words: &[String]) -> Result<()> {
-    let mut child = match start(words) {
-        Ok(child) => child,
-        Err(error) => return client.send(&Reply::Error(error)),
-    };
-    client.send(&Reply::done(&())?)?;
-    client.patience(None)?;
+/// Execute a command: its input comes from the client, its output goes there. Returns the other end of a connection whose end
+/// is the command's, too.
+pub(super) fn execute(words: Vec<String>) -> Result<File> {
+    let child = start(&words)?;
+    let (ours, clients) = UnixStream::pair().map_err(|why| NodeError::io("making a pair of sockets", why))?;
+    let ours = Channel::over(ours.into(), "the client")?;
+    ours.patience(None)?;
+    thread::spawn(move || {
+        // Who is not there any more need not be told.
+        let _ = attend(ours, child);
+    });
+    Ok(File::from(OwnedFd::from(clients)))
+}
+
+/// Stay with the command until it has ended and all of its output is sent.
+fn attend(mut client: Channel, mut child: Child) -> Result<()> {
     let handle = Pid::from_raw(child.id() as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let mut from_client = client.duplicate()?;
-    let to_client = Mutex::new(client);
+    thread::spawn(move || {
+        feed(&mut from_client, input.map(OwnedFd::from));
+        // The client is gone; or the command has ended, and this does nothing.
+        let _ = handle.map(|handle| pidfd_send_signal(&handle, Signal::KILL));
+    });
+    let to_client = Mutex::new(&mut client);
     thread::scope(|scope| {
-        scope.spawn(|| {
-            feed(&mut from_client, input.map(OwnedFd::from));
-            // The client is gone, or is told below that the command has ended.
-            let _ = handle.as_ref().map(|handle| pidfd_send_signal(handle, Signal::KILL));
-        });
         let outputs =
             [(output.map(OwnedFd::from), Output::Stdout), (errors.map(OwnedFd::from), Output::Stderr)];
-        let outputs = outputs.map(|(from, which)| {
+        for (from, which) in outputs {
             let to_client = &to_client;
-            scope.spawn(move || from.map_or(Ok(()), |from| pass_on(from, which, to_client)))
-        });
-        let status = child.wait().map_err(|why| NodeError::io("waiting for the command", why));
-        // What has left a process of its own behind, as engines do, has not ended its output.
-        if status.is_ok() {
-            outputs.into_iter().for_each(|output| drop(output.join()));
+            scope.spawn(move || from.map_or(Ok(()), |from| pass_on(from, which, to_client)));
         }
-        let ended = status.map(|status| {
-            ExecuteMessage::Ended(match status.signal() {
-                Some(signal) => ExitStatus::Signal(signal),
-                None => ExitStatus::Code(status.code().unwrap_or(1)),
-            })
-        });
-        let mut to_client = to_client.lock().map_err(|_| NodeError::protocol("a thread died"))?;
-        let said = ended.and_then(|ended| to_client.send(&ended));
-        to_client.end();
-        said
-    })
+    });
+    let status = child.wait().map_err(|why| NodeError::io("waiting for the command", why))?;
+    client.send(&ExecuteMessage::Ended(match status.signal() {
+        Some(signal) => ExitStatus::Signal(signal),
+        None => ExitStatus::Code(status.code().unwrap_or(1)),
+    }))
 }
 
 fn start(words: &[String]) -> Result<Child> {

@@ -1,9 +1,12 @@
 //! The agent: listens for clients and other agents, and does what they ask. It keeps nothing in memory: units are
 //! their directories and supervisors, objects are files.
 
+mod admission;
 mod execute;
 mod store;
 mod units;
+
+pub use admission::print_token;
 
 use crate::boot::AgentArgs;
 use crate::container::arrival::{Arrival, unload};
@@ -13,42 +16,42 @@ use crate::container::{engine, outcome, recover};
 use crate::cpu::Cpu;
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
-use crate::protocol::{Channel, Hello, NodeInfo, Reply, Request, VERSION, Welcome};
+use crate::protocol::{Channel, NodeInfo, Reply, Request};
 use crate::record::Isa;
-use crate::relay::{End, relay};
+use crate::relay::End;
 use crate::serve::{answer, answer_long};
+use crate::trust::{Guest, Membership};
 use crate::unit::paths;
 use crate::unit::process::present_runtime;
+use admission::{Open, admit};
 use std::fs::File;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Time for a client to say hello.
-const HELLO: Duration = Duration::from_secs(5);
+/// Time for the answer to a last request to be heard.
+const LAST_ANSWER: Duration = Duration::from_secs(1);
 
-/// Listen for whoever knows the token, until asked to shut down.
+/// Listen until asked to shut down: for an operator with the node's token, if it has joined no authority
+/// yet, and else for whom that vouches for.
 pub fn serve(args: &AgentArgs) -> Result<()> {
-    let address = &args.listen;
+    let (address, may_execute) = (&args.listen, args.allow_execute);
     for directory in [paths::units(), paths::objects()] {
         std::fs::create_dir_all(&directory).map_err(NodeError::at("making", &directory))?;
     }
     recover();
+    let membership = Membership::begin()?;
     let failed = |why| NodeError::io(format!("listening at {address}"), why);
     let listener = TcpListener::bind(address).map_err(failed)?;
     eprintln!("ready at {}", listener.local_addr().map_err(failed)?);
-    for stream in listener.incoming() {
-        let Ok(stream) = stream else { continue };
-        let args = args.clone();
+    admission::announce(&membership)?;
+    for socket in listener.incoming() {
+        let Ok(socket) = socket else { continue };
         thread::spawn(move || {
-            let outcome = Channel::over_tcp(stream, "the client");
-            let outcome = outcome.and_then(|channel| {
-                Connection { channel, may_execute: args.allow_execute }.serve(&args.token)
-            });
             // A client may leave whenever it likes.
-            if let Err(error) = outcome
+            if let Err(error) = converse(socket, may_execute)
                 && !matches!(error, NodeError::Closed { .. })
             {
                 eprintln!("connection: {error}");
@@ -58,8 +61,17 @@ pub fn serve(args: &AgentArgs) -> Result<()> {
     Ok(())
 }
 
+fn converse(socket: TcpStream, may_execute: bool) -> Result<()> {
+    let _open = Open::new(&socket)?;
+    match admit(socket)? {
+        Some((channel, guest)) => Connection { channel, guest, may_execute }.serve(),
+        None => Ok(()),
+    }
+}
+
 struct Connection {
     channel: Channel,
+    guest: Guest,
     /// Whether clients may execute any command.
     may_execute: bool,
 }
@@ -74,24 +86,18 @@ enum Next {
 }
 
 impl Connection {
-    fn serve(mut self, token: &str) -> Result<()> {
-        self.channel.wait_for_frames(Some(HELLO))?;
-        let hello: Hello = self.channel.receive()?.message;
-        if let Err(error) = admit(&hello, token) {
-            return self.channel.send(&Welcome::Refused(error));
-        }
-        self.channel.send(&Welcome::Welcome)?;
+    fn serve(mut self) -> Result<()> {
         loop {
             self.channel.wait_for_frames(None)?;
             let Some(frame) = self.channel.receive_or_end::<Request>()? else { return Ok(()) };
             self.channel.wait_for_frames(Some(crate::protocol::SILENCE))?;
+            if self.guest == Guest::Node && !frame.message.is_of_nodes() {
+                return self.channel.send(&Reply::Error(NodeError::Forbidden));
+            }
             match self.request(frame.message, frame.body)? {
                 Next::Request => {}
                 Next::End => return Ok(()),
-                Next::Tunnel(other, end) => {
-                    relay(&self.channel.into_tunnel()?, &other, end);
-                    return Ok(());
-                }
+                Next::Tunnel(other, end) => return self.channel.relay(&other, end),
             }
         }
     }
@@ -154,21 +160,37 @@ impl Connection {
                 answer(client, unloaded)?;
             }
             Request::Outcome(of) => answer(client, Ok(outcome(&of)))?,
-            Request::Execute(words) => match self.may_execute {
-                true => execute::execute(client, &words)?,
-                false => client.send(&Reply::Error(NodeError::NotAllowed))?,
-            },
+            Request::Execute(words) => {
+                let tunnel = match self.may_execute {
+                    true => execute::execute(words),
+                    false => Err(NodeError::NotAllowed),
+                };
+                return self.tunnel(tunnel, End::OfBoth);
+            }
             Request::MissingObjects(digests) => answer(client, store::missing(digests))?,
             Request::PutObject(digest) => {
                 let put = store::put(client, &digest, body);
                 answer(client, put)?;
             }
+            Request::Leave => {
+                answer(client, Membership::leave())?;
+                self.hear_end();
+                admission::close_all();
+                admission::announce(&Membership::load()?)?;
+            }
             Request::Shutdown => {
                 answer(client, units::end_all())?;
+                self.hear_end();
                 std::process::exit(0);
             }
         }
         Ok(Next::Request)
+    }
+
+    /// Wait until the client has heard the answer, and is gone.
+    fn hear_end(&mut self) {
+        let _ = self.channel.wait_for_frames(Some(LAST_ANSWER));
+        let _ = self.channel.receive_or_end::<Request>();
     }
 
     /// The supervisor holds for the client what it holds only as long as both live.
@@ -188,16 +210,6 @@ impl Connection {
             }
         }
     }
-}
-
-fn admit(hello: &Hello, token: &str) -> Result<()> {
-    if hello.protocol != VERSION {
-        return Err(NodeError::Version { theirs: hello.protocol, ours: VERSION });
-    }
-    if hello.token != token {
-        return Err(NodeError::Token);
-    }
-    Ok(())
 }
 
 fn info() -> Result<NodeInfo> {

@@ -10,6 +10,7 @@ use crate::protocol::{
     Cargo, CargoKind, Channel, Container, DepartReport, DepartRequest, Outcome, Peer, Received, Request,
 };
 use crate::serve::{answer, answer_long};
+use crate::trust::Membership;
 use std::fs::File;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -108,7 +109,7 @@ impl Departure {
         let mut file = File::open(&path).map_err(NodeError::at("opening", &path))?;
         let length = file.metadata().map_err(NodeError::at("opening", &path))?.len();
         progress.enter(if kind == CargoKind::Image { "image" } else { "checkpoint" }, length);
-        let mut channel = open(peer)?;
+        let mut channel = open(peer, &Membership::identity()?)?;
         let cargo = Request::Cargo(Cargo { of: self.record.of.clone(), kind });
         let sent = channel.send_with_stream(&cargo, length, &mut file, progress).map(drop);
         answer_to_transfer(channel, sent)
@@ -186,7 +187,7 @@ pub(super) fn ask(directory: &MoveDir, record: &MoveRecord, peer: &Peer) {
 }
 
 fn peer_outcome(peer: &Peer, of: &MoveId) -> Result<Outcome> {
-    let mut channel = open(peer)?;
+    let mut channel = open(peer, &Membership::identity()?)?;
     channel.send(&Request::Outcome(of.clone()))?;
     channel.answer(&mut |_| ())
 }

@@ -13,8 +13,6 @@ use serde::{Deserialize, Serialize};
 pub struct Hello {
     /// [`super::VERSION`].
     pub protocol: u32,
-    /// The node's token.
-    pub token: String,
 }
 
 /// Answer to [`Hello`].
@@ -52,12 +50,10 @@ pub type Digest = String;
 /// Where another agent listens, as seen from the node that is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// The node's name, for messages.
+    /// The node's name, which it has to prove.
     pub name: String,
     /// `host:port`.
     pub address: String,
-    /// Its token.
-    pub token: String,
 }
 
 /// Standard streams that a unit writes.
@@ -172,6 +168,9 @@ pub enum Request {
     MissingObjects(Vec<Digest>),
     /// An object (the body) for the store. Answer: nothing.
     PutObject(Digest),
+    /// Leave the authority, and close all connections of whom it vouches for. Answer: the
+    /// [`JoinToken`](crate::trust::JoinToken) to join with again.
+    Leave,
     /// End every unit and the agent. Answer: nothing.
     Shutdown,
 }
@@ -186,6 +185,13 @@ pub enum ExecuteMessage {
     Output(Output),
     /// From the node: the command has ended, and so has the connection.
     Ended(ExitStatus),
+}
+
+impl Request {
+    /// Whether nodes ask each other for it. Everything else is the operator's business.
+    pub fn is_of_nodes(&self) -> bool {
+        matches!(self, Request::Tree(_) | Request::Images(_) | Request::Cargo(_) | Request::Outcome(_))
+    }
 }
 
 /// What a node is.

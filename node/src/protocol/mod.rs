@@ -1,12 +1,14 @@
 //! The wire: what a client, an agent and a unit's supervisor say to each other.
 //!
-//! A connection opens with [`Hello`] and [`Welcome`]; then the client sends [`Request`]s, one at a time, and reads
+//! Between machines all of it goes over TLS, both sides of which prove who they are ([`crate::trust`]). A connection opens
+//! with [`Hello`] and [`Welcome`]; then the client sends [`Request`]s, one at a time, and reads
 //! [`Reply`]s: any number of [`Reply::Progress`], at least one a second, then `Done` or `Error`. So whoever says
 //! nothing for [`SILENCE`] is dead.
 
 mod channel;
 mod container;
 mod message;
+mod tls;
 
 pub use channel::{Channel, Frame};
 pub use container::*;

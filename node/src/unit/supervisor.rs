@@ -17,6 +17,7 @@ use crate::protocol::{
 use crate::record::{ExitStatus, Mode, UnitId, UnitRecord, UnitState};
 use crate::serve::{answer, answer_long};
 use crate::tree::{self, Writers};
+use crate::trust::Membership;
 use rustix::fs::FlockOperation;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -254,14 +255,14 @@ impl Supervisor {
             None => BTreeSet::new(),
         };
         let writers = Writers { present: matches!(state, UnitState::Running { .. }), through_memory };
-        let mut channel = client::open(peer)?;
+        let mut channel = client::open(peer, &Membership::identity()?)?;
         channel.send(&Request::Tree(self.record().spec.id))?;
         let sent = tree::send(&mut channel, &self.directory.root(), &writers, progress);
         client::answer_to_transfer(channel, sent)
     }
 
     fn send_images(&self, peer: &Peer, progress: &Progress) -> Result<Received> {
-        let mut channel = client::open(peer)?;
+        let mut channel = client::open(peer, &Membership::identity()?)?;
         let record = self.record();
         channel.send(&Request::Images(record.spec.id.clone()))?;
         let set = canonical_set(mode_in(&record.state));
