@@ -1,6 +1,7 @@
 //! The agent: listens for clients and other agents, and does what they ask. It keeps nothing in memory: units are
 //! their directories and supervisors, objects are files.
 
+mod namespaces;
 mod store;
 mod units;
 
@@ -99,6 +100,8 @@ impl Connection {
             Request::Connect { unit, port } => {
                 return self.tunnel(units::connect(&unit, port), End::OfOneWay);
             }
+            Request::Namespaces => answer(client, namespaces::list())?,
+            Request::AttachNamespace(number) => namespaces::attach(client, number)?,
             Request::Output { unit, from } => match units::output(&unit, from) {
                 Ok((chunk, bytes)) => client.send_with_body(&Reply::done(&chunk)?, &bytes)?,
                 Err(error) => client.send(&Reply::Error(error))?,

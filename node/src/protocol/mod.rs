@@ -13,7 +13,7 @@ pub use message::*;
 use std::time::Duration;
 
 /// Version of everything in this module; both sides have the same one.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// How often a busy node reports.
 pub const HEARTBEAT: Duration = Duration::from_millis(250);
 /// Silence after which the other side is taken for dead.

@@ -63,6 +63,11 @@ impl Node {
         children.unwrap().trim().to_owned()
     }
 
+    /// Its network, as a file.
+    pub(crate) fn network(&self) -> PathBuf {
+        Path::new("/proc").join(self.first_inside()).join("ns/net")
+    }
+
     /// The container runtime.
     pub(crate) fn runtime(&self) -> Command {
         self.command("/opt/tranship/tranship-runc-x86_64")
