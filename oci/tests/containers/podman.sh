@@ -16,10 +16,10 @@ END
 chmod +x /usr/bin/runtime
 
 engine() { podman --cgroup-manager cgroupfs --runtime /usr/bin/runtime "$@"; }
-# runs NAME native|translated: that it does; code in memory of no file is translated code.
+# runs NAME native|translated: that it does; code that is the runtime's, or in memory of no file, is translated code.
 runs() {
     local maps=/proc/$(engine inspect -f '{{.State.Pid}}' "$1")/maps how=native
-    ! grep -q ' r-xp 00000000 00:00 0 *$' "$maps" || how=translated
+    ! grep -q -e ' r-xp 00000000 00:00 0 *$' -e ' r-xp .*/runtime-' "$maps" || how=translated
     [ $how = "$2" ] || { echo "$1 runs $how" >&2; exit 1; }
 }
 # steps NAME: wait until the container has said five lines more.
