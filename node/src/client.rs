@@ -4,10 +4,10 @@ use crate::container::MoveId;
 use crate::error::{NodeError, Result};
 use crate::progress::{Progress, ProgressReport};
 use crate::protocol::{
-    ArriveReport, ArriveRequest, Channel, CheckpointReport, Container, DepartReport, DepartRequest, Digest,
-    ExecuteMessage, Frame, Hello, MappedFile, NodeInfo, Outcome, Output, OutputChunk, Peer, ProcessId,
-    ProcessLook, Received, Reply, Request, RestoreReport, Survey, Translation, UnitRequest, UnitStatus,
-    VERSION, Welcome,
+    ArriveReport, ArriveRequest, Channel, CheckpointReport, CodeRequest, Container, DepartReport,
+    DepartRequest, Digest, ExecuteMessage, Frame, Hello, MappedFile, NodeInfo, Outcome, Output, OutputChunk,
+    Peer, PidNamespace, ProcessId, ProcessLook, Received, Reply, Request, RestoreReport, Survey, Translation,
+    UnitRequest, UnitStatus, VERSION, Welcome,
 };
 use crate::record::{ExitStatus, UnitId, UnitRecord, UnitSpec};
 use crate::tree::{self, Writers};
@@ -229,6 +229,17 @@ impl Node {
         self.tunnel(&Request::Attach(unit.clone()))
     }
 
+    /// Its PID namespaces with translated processes that are no unit's, those of containers.
+    pub fn namespaces(&self) -> Result<Vec<PidNamespace>> {
+        self.ask(&Request::Namespaces)
+    }
+
+    /// Talk to its agent about these processes of the PID namespace with that number: [`Tunnel::look`], and what follows
+    /// from it.
+    pub fn attach_namespace(&self, number: u64) -> Result<Tunnel> {
+        self.tunnel(&Request::AttachNamespace(number))
+    }
+
     /// Announce a unit that comes from another node. It is removed again if the tunnel closes before
     /// [`Tunnel::go`].
     pub fn expect(&self, record: &UnitRecord) -> Result<Tunnel> {
@@ -396,30 +407,30 @@ impl Tunnel {
         self.ask(&UnitRequest::Go, &mut |_| ())
     }
 
-    /// What the unit's translated processes have wanted since this was asked last; `None` once the unit has ended.
+    /// What the translated processes have wanted since this was asked last; `None` once they have ended.
     pub fn look(&mut self) -> Result<Option<Vec<ProcessLook>>> {
-        self.ask(&UnitRequest::Look, &mut |_| ())
+        self.ask(&UnitRequest::Code(CodeRequest::Look), &mut |_| ())
     }
 
     /// Guest memory.
     pub fn read_memory(&mut self, process: ProcessId, start: u64, end: u64) -> Result<Vec<u8>> {
-        self.ask_for_body(&UnitRequest::ReadMemory { process, start, end })
+        self.ask_for_body(CodeRequest::ReadMemory { process, start, end })
     }
 
     /// A file that a process has mapped.
     pub fn read_mapped(&mut self, process: ProcessId, file: &MappedFile) -> Result<Vec<u8>> {
-        self.ask_for_body(&UnitRequest::ReadMapped { process, file: file.clone() })
+        self.ask_for_body(CodeRequest::ReadMapped { process, file: file.clone() })
     }
 
     /// Supply a process with an object. False if there was no room for it.
     pub fn supply(&mut self, process: ProcessId, image: &Image) -> Result<bool> {
-        let request = UnitRequest::Supply { process, header: image.header };
+        let request = UnitRequest::Code(CodeRequest::Supply { process, header: image.header });
         self.channel.send_with_body(&request, &image.bytes)?;
         self.channel.answer(&mut |_| ())
     }
 
-    fn ask_for_body(&mut self, request: &UnitRequest) -> Result<Vec<u8>> {
-        self.channel.send(request)?;
+    fn ask_for_body(&mut self, request: CodeRequest) -> Result<Vec<u8>> {
+        self.channel.send(&UnitRequest::Code(request))?;
         let frame: Frame<()> = self.channel.answer_with_body(&mut |_| ())?;
         self.channel.read_body(frame.body)
     }

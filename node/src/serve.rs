@@ -43,3 +43,11 @@ pub(crate) fn answer<T: Serialize>(client: &mut Channel, outcome: Result<T>) -> 
     let reply = outcome.and_then(|answer| Reply::done(&answer));
     client.send(&reply.unwrap_or_else(Reply::Error))
 }
+
+/// Send bytes, as body.
+pub(crate) fn answer_with_body(client: &mut Channel, outcome: Result<Vec<u8>>) -> Result<()> {
+    match outcome {
+        Ok(bytes) => client.send_with_body(&Reply::done(&())?, &bytes),
+        Err(error) => client.send(&Reply::Error(error)),
+    }
+}

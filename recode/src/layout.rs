@@ -78,9 +78,8 @@ fn has(directory: &Path, path: &str) -> bool {
 
 /// A file that is to be mapped.
 pub struct MappedFile {
-    /// Its path, as it is seen on the node by the restored process's mount namespace. Without one its contents go into the
-    /// images, as private memory.
-    pub path: Option<String>,
+    /// Its path, as it is seen on the node by the restored process's mount namespace, or a name that CRIU is told the file of.
+    pub path: String,
     /// The file itself, an ELF file for the host.
     pub elf: FileSource,
 }
@@ -88,12 +87,7 @@ pub struct MappedFile {
 impl MappedFile {
     /// The file `file`, which is `path` to the restored process.
     pub fn open(file: &Path, path: String) -> Result<MappedFile> {
-        Ok(MappedFile { path: Some(path), elf: FileSource::open(file)? })
-    }
-
-    /// The file `file`, for processes that have no path to it: in a container's mount namespace.
-    pub fn carried(file: &Path) -> Result<MappedFile> {
-        Ok(MappedFile { path: None, elf: FileSource::open(file)? })
+        Ok(MappedFile { path, elf: FileSource::open(file)? })
     }
 }
 
@@ -156,11 +150,10 @@ pub(crate) fn span(elf: &Elf) -> Result<Range<u64>> {
     Ok(start.unwrap_or(0)..end.unwrap_or(0).next_multiple_of(PAGE))
 }
 
-/// Map `elf`, which is file `id` or is carried in the images, with its first page at `base`. Returns what to add to linked
-/// addresses.
+/// Map `elf`, which is file `id`, with its first page at `base`. Returns what to add to linked addresses.
 pub(crate) fn map(
     elf: &Elf,
-    id: Option<u32>,
+    id: u32,
     base: u64,
     vmas: &mut Vec<Vma_entry>,
     pages: &mut NewPages,
@@ -180,7 +173,7 @@ pub(crate) fn map(
 fn map_segment(
     elf: &Elf,
     segment: &Segment,
-    id: Option<u32>,
+    id: u32,
     bias: u64,
     vmas: &mut Vec<Vma_entry>,
     pages: &mut NewPages,
@@ -189,20 +182,16 @@ fn map_segment(
     let (first, file_end, end) =
         (start / PAGE * PAGE, start + segment.file_bytes, start + segment.memory_bytes);
     let mut anonymous_from = first;
-    if let Some(id) = id.filter(|_| segment.file_bytes > 0) {
+    if segment.file_bytes > 0 {
         anonymous_from = file_end.next_multiple_of(PAGE);
         vmas.push(vma::of_file(first..anonymous_from, segment.protection, id, segment.offset / PAGE * PAGE));
     }
     if end > anonymous_from {
         vmas.push(vma::anonymous(anonymous_from..end.next_multiple_of(PAGE), segment.protection));
     }
-    let copied = match id {
-        _ if segment.file_bytes == 0 => 0,
-        None => file_end - first,
-        // In the page where the file's part ends, zeros follow.
-        Some(_) if segment.memory_bytes > segment.file_bytes => file_end % PAGE,
-        Some(_) => 0,
-    };
+    // In the page where the file's part ends, zeros follow.
+    let has_zeros = segment.file_bytes > 0 && segment.memory_bytes > segment.file_bytes;
+    let copied = if has_zeros { file_end % PAGE } else { 0 };
     if copied != 0 {
         let contents = elf.file_range((segment.offset + segment.file_bytes).wrapping_sub(copied), copied)?;
         pages.write(file_end - copied, &contents);

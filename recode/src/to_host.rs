@@ -91,17 +91,16 @@ fn check_home(processes: &[Process]) -> Result<()> {
 /// The files that are mapped in every process, parsed once.
 struct Parts<'l> {
     runtime: Elf<'l>,
-    runtime_id: Option<u32>,
+    runtime_id: u32,
     resume: u64,
-    objects: Vec<(&'l GuestObject, Elf<'l>, Option<u32>)>,
+    objects: Vec<(&'l GuestObject, Elf<'l>, u32)>,
 }
 
 impl<'l> Parts<'l> {
     fn new(layout: &'l HostLayout, files: &mut Files) -> Result<Parts<'l>> {
         let mut add = |file: &'l layout::MappedFile| {
-            let name = file.path.as_deref().unwrap_or("what is to be carried");
-            let elf = Elf::of(layout.machine, name, &file.elf)?;
-            let id = file.path.as_ref().map(|path| files.add(path, elf.length()));
+            let elf = Elf::of(layout.machine, &file.path, &file.elf)?;
+            let id = files.add(&file.path, elf.length());
             Ok((elf, id))
         };
         let (runtime, runtime_id) = add(&layout.runtime)?;

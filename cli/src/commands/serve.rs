@@ -1,4 +1,4 @@
-//! `tranship serve`: compiled code for translated units while they run.
+//! `tranship serve`: compiled code for translated units and containers while they run.
 
 use crate::error::Result;
 use crate::find;
@@ -9,30 +9,42 @@ use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::fmt::Display;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
-use tranship_node::client::Tunnel;
+use tranship_node::client::{Node, Tunnel};
+use tranship_node::protocol::PidNamespace;
 use tranship_node::{Cpu, Mode, UnitId, UnitState};
 use tranship_service::{Counts, ServiceError, Supplier, Workshop};
 
-/// Between two rounds over all units.
+/// Between two rounds over all that is served.
 const ROUND: Duration = Duration::from_millis(10);
-/// Between two looks for units.
+/// Between two looks for more.
 const SEARCH: Duration = Duration::from_millis(500);
 
-/// Compile what translated units interpret often, and supply them with it while they run.
+/// Compile what translated units and containers interpret often, and supply them with it while they run.
 ///
 /// What was hot is kept, and compiled for the next time that the same programs run.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  tranship serve\n  tranship serve shop --json\n\n\
-Without a unit, those of all nodes are served until the command is interrupted; with units, until they have ended.")]
+Without a unit, those of all nodes are served, and containers, until the command is interrupted; with units, until they have \
+ended.")]
 pub(crate) struct Serve {
     /// Only these units.
     units: Vec<UnitId>,
 }
 
-/// A unit that is being served.
+/// Translated processes of a node that are served together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    /// A unit's.
+    Unit(UnitId),
+    /// Those of the PID namespace with that number that are no unit's.
+    Container(u64),
+}
+
+/// A group that is being served.
 struct Served {
     tunnel: Tunnel,
     supplier: Supplier,
@@ -62,13 +74,13 @@ impl Serve {
         let nodes = context.nodes()?;
         let summary = Summary::default();
         let mut service =
-            Service { context, nodes, units: BTreeMap::new(), workshops: BTreeMap::new(), summary };
+            Service { context, nodes, served: BTreeMap::new(), workshops: BTreeMap::new(), summary };
         let mut searched: Option<Instant> = None;
         loop {
             if searched.is_none_or(|searched| searched.elapsed() > SEARCH) {
                 service.search(&self.units)?;
                 searched = Some(Instant::now());
-                if !self.units.is_empty() && service.units.is_empty() && self.have_ended(&service.nodes)? {
+                if !self.units.is_empty() && service.served.is_empty() && self.have_ended(&service.nodes)? {
                     break;
                 }
             }
@@ -95,14 +107,14 @@ impl Serve {
 struct Service<'a> {
     context: &'a Context,
     nodes: Nodes,
-    units: BTreeMap<(String, UnitId), Served>,
+    served: BTreeMap<(String, Group), Served>,
     workshops: BTreeMap<String, Workshop>,
-    /// Of the units that are served no more.
+    /// Of what is served no more.
     summary: Summary,
 }
 
 impl Service<'_> {
-    /// Attach to translated units that run and are not served yet; `wanted` or, if there are none, all.
+    /// Attach to what runs translated and is not served yet: the units `wanted` or, if there are none, everything.
     fn search(&mut self, wanted: &[UnitId]) -> Result<()> {
         for name in self.nodes.names().cloned().collect::<Vec<_>>() {
             let node = self.nodes.node(&name)?;
@@ -110,22 +122,44 @@ impl Service<'_> {
             let Ok(statuses) = node.units() else { continue };
             for record in statuses.into_iter().map(|status| status.record) {
                 let is_wanted = wanted.is_empty() || wanted.contains(&record.spec.id);
-                let is_translated = matches!(record.state, UnitState::Running { mode: Mode::Translated, .. });
-                let key = (name.clone(), record.spec.id.clone());
-                if !is_wanted || !is_translated || self.units.contains_key(&key) {
-                    continue;
-                }
-                let cpu = node.info()?.cpu;
-                if let Err(why) = self.prepare(cpu) {
-                    self.context.say(&why);
-                    continue;
-                }
-                let Some(workshop) = self.workshops.get(&cpu.to_string()) else { continue };
-                if let Ok(tunnel) = node.attach(&record.spec.id) {
-                    self.context.say(&format!("serving {} on {name}", record.spec.id));
-                    self.units.insert(key, Served { tunnel, supplier: Supplier::new(workshop) });
+                if is_wanted && matches!(record.state, UnitState::Running { mode: Mode::Translated, .. }) {
+                    let id = record.spec.id;
+                    self.attach(&name, &node, Group::Unit(id.clone()), &id, || node.attach(&id))?;
                 }
             }
+            if !wanted.is_empty() {
+                continue;
+            }
+            for PidNamespace { number, pid } in node.namespaces().unwrap_or_default() {
+                let what = format!("the container of process {pid}");
+                self.attach(&name, &node, Group::Container(number), &what, || node.attach_namespace(number))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Serve `group`, which people call `what`, unless it is served already.
+    fn attach(
+        &mut self,
+        name: &str,
+        node: &Node,
+        group: Group,
+        what: &dyn Display,
+        attach: impl FnOnce() -> tranship_node::Result<Tunnel>,
+    ) -> Result<()> {
+        let key = (name.to_owned(), group);
+        if self.served.contains_key(&key) {
+            return Ok(());
+        }
+        let cpu = node.info()?.cpu;
+        if let Err(why) = self.prepare(cpu) {
+            self.context.say(&why);
+            return Ok(());
+        }
+        let Some(workshop) = self.workshops.get(&cpu.to_string()) else { return Ok(()) };
+        if let Ok(tunnel) = attach() {
+            self.context.say(&format!("serving {what} on {name}"));
+            self.served.insert(key, Served { tunnel, supplier: Supplier::new(workshop) });
         }
         Ok(())
     }
@@ -138,11 +172,11 @@ impl Service<'_> {
         Ok(())
     }
 
-    /// One round over the units; those that have ended or moved are served no more.
+    /// One round over all that is served; what has ended or moved is served no more.
     fn round(&mut self) {
         let mut over = Vec::new();
         let mut hear = |error: &ServiceError| self.context.say(&error.to_string());
-        for (key, Served { tunnel, supplier }) in &mut self.units {
+        for (key, Served { tunnel, supplier }) in &mut self.served {
             if !supplier.round(tunnel, &mut hear).unwrap_or(false) {
                 over.push(key.clone());
             }
@@ -150,7 +184,7 @@ impl Service<'_> {
         if !over.is_empty() {
             self.workshops.values().for_each(|workshop| workshop.save(&mut hear));
         }
-        for served in over.iter().filter_map(|key| self.units.remove(key)) {
+        for served in over.iter().filter_map(|key| self.served.remove(key)) {
             self.summary.add(served.supplier.counts());
         }
     }
@@ -160,7 +194,7 @@ impl Service<'_> {
         for workshop in self.workshops.values() {
             workshop.keep(|error| self.context.say(&error.to_string()));
         }
-        for served in self.units.values() {
+        for served in self.served.values() {
             self.summary.add(served.supplier.counts());
         }
         self.summary

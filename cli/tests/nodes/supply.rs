@@ -3,7 +3,9 @@
 use crate::lab::{TestLab, wait_for};
 use crate::program::{c_root, undisturbed};
 use serde_json::Value as Json;
-use std::process::Stdio;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 #[test]
 fn generated_code_is_supplied_before_and_after_a_crossing() {
@@ -24,4 +26,29 @@ fn generated_code_is_supplied_before_and_after_a_crossing() {
     assert!(said.status.success());
     let summary: Json = serde_json::from_slice(&said.stdout).unwrap();
     assert!(summary["objects"].as_u64().unwrap() > 0, "{summary}");
+}
+
+#[test]
+fn what_runs_translated_beside_units_is_served_as_they_are() {
+    let lab = TestLab::with("supply-beside", "x86");
+    let root = c_root(&lab, "generator.c");
+    lab.start("generator", &root, &["--translated"], &["/bin/generator"]);
+    fs::copy(root.join("bin/generator"), lab.state().join("x86/state/generator")).unwrap();
+    let mut serve = lab.command(&["serve"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(serve.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(said.next().unwrap(), "serving generator on x86");
+    // In the agent's own PID namespace, as a container can be.
+    let mut beside = Command::new("nsenter");
+    beside.args(["--mount", "--pid", "--target", &lab.outside("x86", 1).to_string(), "--"]);
+    beside.args(["/opt/tranship/runtime-x86_64", "--stats-fd", "2", "--", "/var/lib/tranship/generator"]);
+    let output = beside.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), undisturbed(&root, &["/bin/generator"]));
+    let statistics = String::from_utf8(output.stderr).unwrap();
+    assert!(!statistics.lines().any(|line| line == "entered 0"), "no compiled code: {statistics}");
+    lab.finish("generator");
+    serve.kill().unwrap();
+    serve.wait().unwrap();
+    let said: Vec<String> = said.collect();
+    let is_it = |line: &&String| line.starts_with("serving the container of process ");
+    assert_eq!((said.len(), said.iter().filter(is_it).count()), (1, 1), "{said:?}");
 }

@@ -3,6 +3,7 @@
 
 mod admission;
 mod execute;
+mod namespaces;
 mod store;
 mod units;
 
@@ -123,6 +124,8 @@ impl Connection {
             Request::Connect { unit, port } => {
                 return self.tunnel(units::connect(&unit, port), End::OfOneWay);
             }
+            Request::Namespaces => answer(client, namespaces::list())?,
+            Request::AttachNamespace(number) => namespaces::attach(client, number)?,
             Request::Output { unit, from } => match units::output(&unit, from) {
                 Ok((chunk, bytes)) => client.send_with_body(&Reply::done(&chunk)?, &bytes)?,
                 Err(error) => client.send(&Reply::Error(error))?,

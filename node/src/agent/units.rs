@@ -157,8 +157,9 @@ fn supervise(id: &UnitId, directory: &UnitDir) -> Result<Channel> {
     let log = File::create(directory.supervisor_log())
         .map_err(NodeError::at("making", &directory.supervisor_log()))?;
     wait_for_the_last(directory);
-    let mut command = Command::new("/proc/self/exe");
-    command.arg("supervise").arg(id.as_str());
+    let [program, action] = supervisor::COMMAND;
+    let mut command = Command::new(program);
+    command.args([action, id.as_str()]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     let mut child = command.spawn().map_err(|why| NodeError::io("starting a supervisor", why))?;
     let deadline = Instant::now() + SUPERVISOR;

@@ -115,6 +115,11 @@ pub enum Request {
         /// The port.
         port: u16,
     },
+    /// PID namespaces with translated processes that are no unit's, those of containers. Answer: `Vec<`[`PidNamespace`]`>`.
+    Namespaces,
+    /// From here on the connection is about these processes of the PID namespace with that number: [`UnitRequest::Code`]
+    /// alone is answered. Answer: nothing.
+    AttachNamespace(u64),
     /// Output from an offset on: the answer is a list of lengths in [`OutputChunk`] and the bytes as body. Waits up to
     /// half a second for more.
     Output {
@@ -314,8 +319,16 @@ pub enum UnitRequest {
     Restore(Translation),
     /// Go on. Answer: the [`UnitRecord`].
     Go,
-    /// What the unit's translated processes have wanted compiled since this connection asked last. Answer:
-    /// `Option<Vec<`[`ProcessLook`]`>>`, nothing once the unit has ended.
+    /// About compiled code for the unit's translated processes.
+    Code(CodeRequest),
+}
+
+/// What translated processes are asked, and get, by whoever compiles code for them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CodeRequest {
+    /// What they have wanted compiled since this connection asked last. Answer: `Option<Vec<`[`ProcessLook`]`>>`, nothing
+    /// once they have ended.
     Look,
     /// Guest memory, as body. Answer: nothing.
     ReadMemory {
@@ -340,6 +353,15 @@ pub enum UnitRequest {
         /// Where in the object its header is.
         header: usize,
     },
+}
+
+/// A PID namespace with translated processes that are no unit's: mostly a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PidNamespace {
+    /// Its inode number (namespaces(7)).
+    pub number: u64,
+    /// The first of these processes, by its number on the node.
+    pub pid: u32,
 }
 
 /// A translated process, and which of the programs that it has run one after the other.

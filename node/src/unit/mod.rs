@@ -7,6 +7,7 @@ pub mod criu;
 mod elf;
 pub mod enter;
 pub mod images;
+pub mod namespace;
 pub mod network;
 pub mod output;
 pub mod paths;

@@ -5,6 +5,7 @@ use crate::error::{NodeError, Result};
 use crate::protocol::OpenFile;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A line of /proc/PID/maps.
@@ -47,10 +48,46 @@ pub fn tree(pid: u32) -> Result<Vec<u32>> {
     Ok(found)
 }
 
+/// All processes, in order.
+pub fn all() -> Result<Vec<u32>> {
+    let entries = fs::read_dir("/proc").map_err(NodeError::at("reading", Path::new("/proc")))?;
+    let mut pids: Vec<u32> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    pids.sort_unstable();
+    Ok(pids)
+}
+
 /// Whether there is such a process and it has not ended.
 pub fn is_alive(pid: u32) -> bool {
-    let state = |stat: &str| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    read(pid, "stat").is_ok_and(|stat| state(&stat).is_some_and(|state| !matches!(state, 'Z' | 'X')))
+    stat(pid, 3).is_some_and(|state| !matches!(state.as_str(), "Z" | "X"))
+}
+
+/// The parent of a process, if it has one here.
+pub fn parent(pid: u32) -> Option<u32> {
+    stat(pid, 4)?.parse().ok().filter(|parent| *parent != 0)
+}
+
+/// A field of /proc/PID/stat behind the second one, which is the program's name in parentheses and may hold anything.
+fn stat(pid: u32, field: usize) -> Option<String> {
+    let stat = read(pid, "stat").ok()?;
+    stat.rsplit_once(") ")?.1.split_whitespace().nth(field.checked_sub(3)?).map(str::to_owned)
+}
+
+/// The words that a process was started with.
+pub fn command_line(pid: u32) -> Vec<String> {
+    let words = read(pid, "cmdline").unwrap_or_default();
+    words.split_terminator('\0').map(str::to_owned).collect()
+}
+
+/// Bytes of address space that a process has mapped; none of one that has ended.
+pub fn mapped_bytes(pid: u32) -> u64 {
+    let pages = read(pid, "statm").ok().and_then(|text| text.split(' ').next()?.parse().ok());
+    pages.unwrap_or(0_u64).saturating_mul(rustix::param::page_size() as u64)
+}
+
+/// The inode number of a process's PID namespace.
+pub fn pid_namespace(pid: u32) -> Option<u64> {
+    Some(fs::metadata(entry(pid, "ns/pid")).ok()?.ino())
 }
 
 /// Whether the process has memory that can be looked at: one that is about to end has none any more.
@@ -115,7 +152,6 @@ fn mapped(unit: &UnitDir, pid: u32, wanted: impl Fn(&str) -> bool) -> Result<BTr
 /// CPU time in milliseconds and resident memory in bytes.
 pub fn usage(pid: u32) -> Result<(u64, u64)> {
     let stat = read(pid, "stat")?;
-    // The second field is the program's name in parentheses and may hold anything.
     let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     let field = |n: usize| rest.split(' ').nth(n - 3).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let ticks = rustix::param::clock_ticks_per_second().max(1);

@@ -5,13 +5,13 @@ use super::criu::{self, Gated};
 use super::output::{self, Outputs};
 use super::paths::UnitDir;
 use super::process::{self, Watch};
-use super::supply::{Consumers, Image};
+use super::supply::Consumers;
 use super::{images, proc, quiesce, recoding};
 use crate::client;
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
 use crate::protocol::{
-    Channel, CheckpointReport, Peer, ProcessLook, Received, Reply, Request, RestoreReport, Translation,
+    Channel, CheckpointReport, CodeRequest, Peer, ProcessLook, Received, Request, RestoreReport, Translation,
     UnitRequest,
 };
 use crate::record::{ExitStatus, Mode, UnitId, UnitRecord, UnitState};
@@ -26,6 +26,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// How a supervisor's command line starts: this program, and what it is to be.
+pub const COMMAND: [&str; 2] = ["/proc/self/exe", "supervise"];
 
 /// A supervisor without a unit waits so long for a connection.
 const IDLE: Duration = Duration::from_secs(15);
@@ -91,6 +94,11 @@ pub fn supervise(id: &UnitId) -> Result<()> {
 pub fn lives(directory: &UnitDir) -> bool {
     let file = File::open(directory.lock());
     file.is_ok_and(|file| rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+}
+
+/// Whether process `pid` is the supervisor of some unit.
+pub fn is_supervisor(pid: u32) -> bool {
+    proc::command_line(pid).get(..COMMAND.len()).is_some_and(|words| words == COMMAND)
 }
 
 fn take_lock(directory: &UnitDir) -> Result<File> {
@@ -549,23 +557,14 @@ impl Connection<'_> {
                 }
                 answer(client, gone)
             }
-            UnitRequest::Look => {
+            UnitRequest::Code(CodeRequest::Look) => {
                 let looked = self.look();
                 answer(&mut self.client, looked)
             }
-            UnitRequest::ReadMemory { process, start, end } => {
-                let read = self.consumers().and_then(|consumers| consumers.read(process, start, end));
-                self.answer_with_body(read)
-            }
-            UnitRequest::ReadMapped { process, file } => {
-                let read = self.consumers().and_then(|consumers| consumers.read_file(process, &file));
-                self.answer_with_body(read)
-            }
-            UnitRequest::Supply { process, header } => {
-                let image = Image { bytes: client.read_body(body)?, header };
-                let supplied = self.consumers().and_then(|consumers| consumers.supply(process, &image));
-                answer(&mut self.client, supplied)
-            }
+            UnitRequest::Code(request) => match &mut self.consumers {
+                Some(consumers) => consumers.serve(client, request, body),
+                None => Err(NodeError::protocol("nobody has looked at the processes yet")),
+            },
         }
     }
 
@@ -577,17 +576,6 @@ impl Connection<'_> {
             Hand::Empty | Hand::Done => return Ok(None),
         };
         self.consumers.get_or_insert_with(|| Consumers::of(pid)).look()
-    }
-
-    fn consumers(&self) -> Result<&Consumers> {
-        self.consumers.as_ref().ok_or_else(|| NodeError::protocol("nobody has looked at the processes yet"))
-    }
-
-    fn answer_with_body(&mut self, read: Result<Vec<u8>>) -> Result<()> {
-        match read {
-            Ok(bytes) => self.client.send_with_body(&Reply::done(&())?, &bytes),
-            Err(error) => self.client.send(&Reply::Error(error)),
-        }
     }
 }
 

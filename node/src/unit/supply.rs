@@ -1,10 +1,12 @@
 //! Compiled code for processes that run (`tranship_abi::block::Supply`), as seen from outside: what they want, what lies
 //! there, and how they get it.
 
+use super::namespace;
 use super::proc::{self, Mapping};
 use super::state_area::StateArea;
 use crate::error::{NodeError, Result};
-use crate::protocol::{CodePlace, MappedFile, ProcessId, ProcessLook, WantedCode};
+use crate::protocol::{Channel, CodePlace, CodeRequest, MappedFile, ProcessId, ProcessLook, WantedCode};
+use crate::serve::{answer, answer_with_body};
 use std::collections::HashMap;
 use std::fs;
 use std::mem::offset_of;
@@ -15,7 +17,7 @@ use tranship_abi::block::{
 };
 
 /// Looks after which is looked for new processes.
-const TREE_LOOKS: u64 = 4;
+const MEMBER_LOOKS: u64 = 4;
 /// How much of memory before and after an address belongs to it.
 const BEFORE: u64 = 64 << 10;
 const AFTER: u64 = 256 << 10;
@@ -29,34 +31,75 @@ macro_rules! field {
     };
 }
 
-/// The translated processes of a tree.
+/// Translated processes that belong together.
 #[derive(Debug)]
 pub struct Consumers {
-    root: u32,
-    tree: Vec<u32>,
+    group: Group,
+    members: Vec<u32>,
     looks: u64,
     known: HashMap<u32, Consumer>,
 }
 
+/// Why they belong together.
+#[derive(Debug)]
+enum Group {
+    /// They descend from this process.
+    Tree(u32),
+    /// They are in the PID namespace with this number, and no unit's.
+    Namespace(u64),
+}
+
 impl Consumers {
-    /// Of the tree that starts with process `root`.
+    /// Those of the tree that starts with process `root`.
     pub fn of(root: u32) -> Consumers {
-        Consumers { root, tree: Vec::new(), looks: 0, known: HashMap::new() }
+        Consumers::in_group(Group::Tree(root))
     }
 
-    /// What has happened since the last look; `None` once the first process has ended.
+    /// Those in the PID namespace `number` that are no unit's.
+    pub fn of_namespace(number: u64) -> Consumers {
+        Consumers::in_group(Group::Namespace(number))
+    }
+
+    fn in_group(group: Group) -> Consumers {
+        Consumers { group, members: Vec::new(), looks: 0, known: HashMap::new() }
+    }
+
+    /// Do what `client` asks; an object is the body of its request.
+    pub(crate) fn serve(&mut self, client: &mut Channel, request: CodeRequest, body: u64) -> Result<()> {
+        match request {
+            CodeRequest::Look => answer(client, self.look()),
+            CodeRequest::ReadMemory { process, start, end } => {
+                answer_with_body(client, self.read(process, start, end))
+            }
+            CodeRequest::ReadMapped { process, file } => {
+                answer_with_body(client, self.read_file(process, &file))
+            }
+            CodeRequest::Supply { process, header } => {
+                let image = Image { bytes: client.read_body(body)?, header };
+                answer(client, self.supply(process, &image))
+            }
+        }
+    }
+
+    /// What has happened since the last look; `None` once the first process of the tree, or all in the namespace, have
+    /// ended.
     pub fn look(&mut self) -> Result<Option<Vec<ProcessLook>>> {
-        if !proc::is_alive(self.root) {
+        if let Group::Tree(root) = self.group
+            && !proc::is_alive(root)
+        {
             return Ok(None);
         }
-        if self.looks.is_multiple_of(TREE_LOOKS) {
-            self.tree = proc::tree(self.root).unwrap_or_default();
-            let tree = &self.tree;
-            self.known.retain(|pid, _| tree.contains(pid));
+        if self.looks.is_multiple_of(MEMBER_LOOKS) {
+            self.members = self.members();
+            let members = &self.members;
+            self.known.retain(|pid, _| members.contains(pid));
+        }
+        if matches!(self.group, Group::Namespace(_)) && self.members.is_empty() {
+            return Ok(None);
         }
         self.looks += 1;
         let mut looks = Vec::new();
-        for pid in self.tree.clone() {
+        for pid in self.members.clone() {
             match self.look_at(pid) {
                 Ok(look) => looks.extend(look),
                 // One that ends while it is looked at is no error.
@@ -65,6 +108,17 @@ impl Consumers {
             }
         }
         Ok(Some(looks))
+    }
+
+    fn members(&self) -> Vec<u32> {
+        match self.group {
+            Group::Tree(root) => proc::tree(root).unwrap_or_default(),
+            Group::Namespace(number) => {
+                let mut members = namespace::members(number).unwrap_or_default();
+                members.retain(|pid| self.known.contains_key(pid) || namespace::is_translated(*pid));
+                members
+            }
+        }
     }
 
     fn look_at(&mut self, pid: u32) -> Result<Option<ProcessLook>> {

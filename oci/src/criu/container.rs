@@ -1,16 +1,17 @@
 //! A container on its way into a checkpoint or out of one.
 
 use super::guard::Guard;
-use super::rpc::Options;
+use super::rpc::{InheritFd, Options};
 use crate::delegate::BUNDLE;
 use crate::error::{OciError, Result};
 use crate::{foreign, seccomp};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use tranship_abi::block::BLOB_OFFSET;
 use tranship_node::Isa;
 use tranship_node::unit::state_area::StateArea;
 use tranship_node::unit::{proc, quiesce};
@@ -21,6 +22,8 @@ use tranship_recode::{
 
 /// How the name of the memory starts from which the runtime executes itself.
 const RUNTIME_FILE: &[u8] = b"/memfd:tranship-runtime";
+/// What images call the runtime, which a container has no path to: no file in it has such a name.
+const RUNTIME: &str = "//tranship-runtime";
 
 /// What is under way.
 pub(super) enum Container {
@@ -71,16 +74,26 @@ impl Container {
     }
 
     /// Prepare a restore. `None`: of processes that are at home here.
-    pub(super) fn to_restore(options: &Options, given: &Path) -> Result<Option<Container>> {
+    /// `runtime` is the descriptor that CRIU has of the runtime.
+    pub(super) fn to_restore(
+        options: &mut Options,
+        given: &Path,
+        runtime: Option<RawFd>,
+    ) -> Result<Option<Container>> {
         let here = Isa::here()?;
         let home = Isa(inspect(given)?.machine);
         if !foreign::is_foreign(home, here)? {
             return Ok(None);
         }
         let images = fresh_beside(given, "tranship")?;
-        // A container has no path to the runtime.
-        let runtime = MappedFile::carried(&foreign::runtime(here)?)?;
-        recode(given, &images, &Target::Host(layout(here, runtime, filter(here)?)))?;
+        recode(given, &images, &Target::Host(layout(here, filter(here)?)?))?;
+        if let Some(fd) = runtime {
+            let mut inherited = InheritFd::new();
+            inherited.set_fd(fd);
+            // CRIU takes the slash off that names of files in images begin with.
+            inherited.set_key(RUNTIME[1..].to_owned());
+            options.inherit_fd.push(inherited);
+        }
         Ok(Some(Container::Restoring { images, is_lazy: options.lazy_pages() }))
     }
 
@@ -97,11 +110,13 @@ impl Container {
     /// dump at another moment could be taken abroad.
     pub(super) fn dumped(&mut self) -> Result<()> {
         match self {
-            Container::Leaving { images } => match check(images, &Target::Host(any_host()?)) {
-                Err(passing @ RecodeError::Passing { .. }) => Err(passing.into()),
-                // What else is in the way abroad is nothing to those who stay on machines of the same kind.
-                _ => Ok(()),
-            },
+            Container::Leaving { images } => {
+                match check(images, &Target::Host(layout(Isa::here()?, Some(Vec::new()))?)) {
+                    Err(passing @ RecodeError::Passing { .. }) => Err(passing.into()),
+                    // What else is in the way abroad is nothing to those who stay on machines of the same kind.
+                    _ => Ok(()),
+                }
+            }
             Container::Dumping { images, home, .. } => {
                 Ok(recode_in_place(images, &Target::Canonical(std::mem::take(home))).map(drop)?)
             }
@@ -153,16 +168,15 @@ impl Container {
 }
 
 /// Machine `here` as a host of containers.
-fn layout(here: Isa, runtime: MappedFile, filter: Option<Vec<u8>>) -> HostLayout {
-    HostLayout { machine: here.0, runtime, objects: Vec::new(), filter, kernel: Some(KernelFiles::here()) }
-}
-
-/// A host that nothing gets to: the runtime is not read for it, as it would be to be carried.
-fn any_host() -> Result<HostLayout> {
-    let here = Isa::here()?;
-    let path = foreign::runtime(here)?;
-    let runtime = MappedFile::open(&path, path.display().to_string())?;
-    Ok(layout(here, runtime, Some(Vec::new())))
+fn layout(here: Isa, filter: Option<Vec<u8>>) -> Result<HostLayout> {
+    let runtime = MappedFile::open(&foreign::runtime(here)?, RUNTIME.to_owned())?;
+    Ok(HostLayout {
+        machine: here.0,
+        runtime,
+        objects: Vec::new(),
+        filter,
+        kernel: Some(KernelFiles::here()),
+    })
 }
 
 /// The filter for machine `isa` that the container's bundle asks for.
@@ -175,21 +189,41 @@ fn filter(isa: Isa) -> Result<Option<Vec<u8>>> {
     profile.map(|profile| seccomp::compile(profile, isa.0)).transpose()
 }
 
-/// The runtime's own file, which is nowhere in the container, as CRIU is told of it: what processes execute that have
-/// executed a program abroad.
+/// The runtime's own files, which are nowhere in the container, as CRIU is told of them: what processes execute that have
+/// executed a program abroad, and what is mapped in those that were restored.
 fn runtime_files(pid: u32) -> Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     for process in proc::tree(pid)? {
-        let link = PathBuf::from(format!("/proc/{process}/exe"));
+        let executed = PathBuf::from(format!("/proc/{process}/exe"));
         // A zombie has none.
-        let Ok(target) = fs::read_link(&link) else { continue };
+        let target = fs::read_link(&executed).unwrap_or_default();
         if target.as_os_str().as_encoded_bytes().starts_with(RUNTIME_FILE) {
-            let file = File::open(&link).map_err(OciError::at("opening", &link))?;
-            let inode = file.metadata().map_err(OciError::at("looking at", &link))?.ino();
-            files.insert(format!("file[{:x}:{inode:x}]", mount(&file)?));
+            files.insert(external(&executed)?);
+        }
+        if let Some(mapped) = mapped_runtime(process)? {
+            files.insert(external(&mapped)?);
         }
     }
     Ok(files)
+}
+
+/// The file that the runtime is mapped from in a process, if it is from one.
+fn mapped_runtime(pid: u32) -> Result<Option<PathBuf>> {
+    let mappings = proc::maps(pid).unwrap_or_default();
+    if mappings.is_empty() {
+        return Ok(None);
+    }
+    let blob = StateArea::open(pid)?.base() + BLOB_OFFSET;
+    let mapping = mappings.iter().find(|mapping| mapping.start == blob && mapping.name.starts_with('/'));
+    Ok(mapping
+        .map(|mapping| PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end))))
+}
+
+/// What CRIU calls the file behind `link` if it is somebody else's.
+fn external(link: &Path) -> Result<String> {
+    let file = File::open(link).map_err(OciError::at("opening", link))?;
+    let inode = file.metadata().map_err(OciError::at("looking at", link))?.ino();
+    Ok(format!("file[{:x}:{inode:x}]", mount(&file)?))
 }
 
 /// The number of the mount that an open file is in.

@@ -4,8 +4,8 @@
 //! do, and a dump that cannot be recoded has failed before CRIU lets go of the processes: they run on.
 //!
 //! For a restore the process that the runtime started becomes the real CRIU, whose siblings the restored processes are, and a
-//! second one, a child of nobody here, relays the messages. For all else it relays itself, and the real CRIU is its child: it
-//! may take more than one to dump.
+//! second one, a child of nobody here, relays the messages. For a dump it relays itself, and the real CRIU is its child: it
+//! may take more than one to dump. For all else it becomes the real CRIU.
 
 mod container;
 mod control_groups;
@@ -17,13 +17,16 @@ mod socket;
 
 use crate::delegate::{CRIU, REAL_CRIU};
 use crate::error::{OciError, Result};
-use crate::foreign::{keep_open, open_as};
+use crate::foreign::{self, keep_open, open_as};
+use rpc::Type;
 use socket::Socket;
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitCode};
+use tranship_node::Isa;
 
 /// Be CRIU, with this command line.
 pub(crate) fn run(words: &[OsString]) -> Result<ExitCode> {
@@ -34,10 +37,14 @@ pub(crate) fn run(words: &[OsString]) -> Result<ExitCode> {
         let fd: RawFd = fd.ok_or_else(|| OciError::Protocol("swrk without a descriptor".to_owned()))?;
         // SAFETY: the client opened it for this program; nothing else here uses it.
         let client = Socket::from(unsafe { OwnedFd::from_raw_fd(fd) });
-        if !relay::is_restore(&client)? {
-            return relay::run(client);
+        match relay::first(&client)? {
+            Some(Type::RESTORE) => interpose(client, fd)?,
+            Some(_) => return relay::run(client),
+            // It stays open for CRIU.
+            None => {
+                let _ = OwnedFd::from(client).into_raw_fd();
+            }
         }
-        interpose(client, fd)?;
     }
     Err(OciError::io("executing CRIU", criu().args(words).exec()))
 }
@@ -57,10 +64,19 @@ fn start(end: Socket) -> Result<Child> {
     criu().args(["swrk", &number.to_string()]).spawn().map_err(failed)
 }
 
+/// Open the file at `path` for this process and the program that it executes next.
+fn lend(path: &Path) -> Result<RawFd> {
+    let file = File::open(path).map_err(OciError::at("opening", path))?;
+    keep_open(&file).map_err(OciError::at("passing on", path))?;
+    Ok(file.into_raw_fd())
+}
+
 /// Put a relay between the client, which is at `fd`, and what this process executes next.
 fn interpose(client: Socket, fd: RawFd) -> Result<()> {
     let failed = |why: std::io::Error| OciError::io("starting the relay to CRIU", why);
     let (ours, relays) = Socket::pair()?;
+    // Open for CRIU, too, which this process becomes.
+    let runtime = foreign::runtime(Isa::here()?).ok().map(|path| lend(&path)).transpose()?;
     // SAFETY: this process has one thread.
     match unsafe { libc::fork() } {
         -1 => return Err(failed(std::io::Error::last_os_error())),
@@ -68,7 +84,7 @@ fn interpose(client: Socket, fd: RawFd) -> Result<()> {
             // A child of its own, whose parent ends: CRIU has no child that it does not know.
             // SAFETY: as above.
             let code = match unsafe { libc::fork() } {
-                0 => relay::run_apart(client, &relays),
+                0 => relay::run_apart(client, &relays, runtime),
                 pid => i32::from(pid < 0),
             };
             std::process::exit(code);

@@ -10,7 +10,7 @@ use crate::error::{OciError, Result};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::process::{Child, ExitCode};
 use std::thread;
@@ -31,6 +31,8 @@ struct Relay {
     criu: Socket,
     /// CRIU, if it is this process's child.
     child: Option<Child>,
+    /// What CRIU's process has the in-process runtime open as.
+    runtime: Option<RawFd>,
     /// The process that asks.
     client_pid: u32,
     /// What descriptors in the last request stand for, for CRIU to find them here.
@@ -50,9 +52,11 @@ struct Relay {
     spent: Duration,
 }
 
-/// Whether the first thing that the client asks for is a restore.
-pub(super) fn is_restore(client: &Socket) -> Result<bool> {
-    Ok(parse::<Request>(&client.peek()?)?.type_() == Type::RESTORE)
+/// The first thing that the client asks for; `None` if it is all that it asks for, and nothing that we have a part in.
+pub(super) fn first(client: &Socket) -> Result<Option<Type>> {
+    let request: Request = parse(&client.peek()?)?;
+    let is_ours = matches!(request.type_(), Type::DUMP | Type::RESTORE) || request.keep_open();
+    Ok(is_ours.then(|| request.type_()))
 }
 
 /// Relay between `client` and a child of this process. Its exit code is the child's.
@@ -70,12 +74,12 @@ pub(super) fn run(client: Socket) -> Result<ExitCode> {
 }
 
 /// Relay between `client` and the process that gets its end from `to_criu`, until one of them has closed. Returns this
-/// process's exit code.
-pub(super) fn run_apart(client: Socket, to_criu: &Socket) -> i32 {
+/// process's exit code. `runtime` is the descriptor by which that process has the in-process runtime.
+pub(super) fn run_apart(client: Socket, to_criu: &Socket, runtime: Option<RawFd>) -> i32 {
     // The socket is this process's, so that CRIU looks for descriptors here.
     let begun = Socket::pair().and_then(|(criu, end)| {
         to_criu.send(b"yours", Some(end.as_fd()))?;
-        Relay::new(client, criu, None)
+        Ok(Relay { runtime, ..Relay::new(client, criu, None)? })
     });
     match begun.and_then(|mut relay| relay.run()) {
         Ok(()) => 0,
@@ -105,6 +109,7 @@ impl Relay {
             client,
             criu,
             child,
+            runtime: None,
             lent: Vec::new(),
             container: None,
             through: None,
@@ -259,7 +264,8 @@ impl Relay {
             Type::RESTORE => {
                 self.log = Some(logs.join(log_name(options, "restore.log")));
                 control_groups::choose(options, &images)?;
-                self.container = self.timed("recoded", |_| Container::to_restore(options, &images))?;
+                self.container =
+                    self.timed("recoded", |relay| Container::to_restore(options, &images, relay.runtime))?;
                 // In the place of the client's directory.
                 if let Some(directory) = self.container.as_ref().map(Container::images) {
                     let directory = File::open(directory).map_err(OciError::at("opening", directory))?;

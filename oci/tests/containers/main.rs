@@ -7,6 +7,7 @@ mod deaths;
 mod node;
 mod podman;
 mod round;
+mod supply;
 
 macro_rules! objects {
     ($($object:ident)*) => {

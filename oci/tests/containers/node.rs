@@ -16,11 +16,7 @@ impl Node {
     /// A node with runc, whose /tmp is the directory `work`.
     pub(crate) fn start(work: &Path) -> Node {
         let root = Lab::new(None).x86_root(&mut |step| eprintln!("{step}"));
-        Node::with_root(&root.unwrap_or_else(|why| panic!("{why}")), work)
-    }
-
-    /// A node with this root.
-    pub(crate) fn with_root(root: &Path, work: &Path) -> Node {
+        let root = root.unwrap_or_else(|why| panic!("{why}"));
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut command = Command::new("unshare");
         command.args(["--mount", "--net", "--pid", "--fork", "--kill-child", "sh"]);
@@ -30,6 +26,11 @@ impl Node {
         BufReader::new(first.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n", "the node did not start");
         Node { first, work: work.to_owned() }
+    }
+
+    /// The directory that is /tmp in it.
+    pub(crate) fn work(&self) -> &Path {
+        &self.work
     }
 
     /// What the path is in the node.
@@ -61,6 +62,11 @@ impl Node {
     fn first_inside(&self) -> String {
         let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.first.id()));
         children.unwrap().trim().to_owned()
+    }
+
+    /// Its network, as a file.
+    pub(crate) fn network(&self) -> PathBuf {
+        Path::new("/proc").join(self.first_inside()).join("ns/net")
     }
 
     /// The container runtime.

@@ -4,36 +4,6 @@ use crate::node::{Node, succeed};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tranship_lab::{Lab, Recipe};
-
-/// A node with Podman.
-const PODMAN: Recipe = Recipe {
-    suite: "forky",
-    architecture: "amd64",
-    packages: &[
-        "base-files",
-        "base-passwd",
-        "bash",
-        "busybox-static",
-        "ca-certificates",
-        "conmon",
-        "coreutils",
-        "criu",
-        "dash",
-        "golang-github-containers-common",
-        "golang-github-containers-image",
-        "grep",
-        "gzip",
-        "iproute2",
-        "iptables",
-        "mount",
-        "netavark",
-        "nftables",
-        "podman",
-        "runc",
-        "tar",
-    ],
-};
 
 #[test]
 fn podman_takes_a_container_abroad_and_back() {
@@ -45,8 +15,7 @@ fn podman_takes_a_container_abroad_and_back() {
         work.join("podman.sh"),
     )
     .unwrap();
-    let root = Lab::new(None).tree("podman", &PODMAN).unwrap_or_else(|why| panic!("{why}"));
-    let node = Node::with_root(&root, &work);
+    let node = Node::start(&work);
     let output = succeed(node.command("/usr/bin/bash").arg("/tmp/podman.sh"), String::new);
     drop(node);
     remove_control_groups();

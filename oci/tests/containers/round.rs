@@ -107,8 +107,13 @@ impl Container {
         })
     }
 
+    /// Where it is.
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
     /// Execute a program in it.
-    fn execute(&self, translated: bool, program: &[&str]) -> Output {
+    pub(crate) fn execute(&self, translated: bool, program: &[&str]) -> Output {
         self.runtime(translated).args(["exec", &self.name]).args(program).output().unwrap()
     }
 
