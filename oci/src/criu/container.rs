@@ -145,16 +145,14 @@ impl Container {
         }
     }
 
-    /// CRIU is done.
-    pub(super) fn finish(self, has_succeeded: bool) {
+    /// CRIU is done. Returns a directory that nobody needs any more.
+    pub(super) fn finish(self, has_succeeded: bool) -> Option<PathBuf> {
         match self {
             Container::Dumping { stays: false, guard, .. } if has_succeeded => guard.dismiss(),
-            Container::Restoring { images, is_lazy: false } => {
-                // What is left of it is in the way of nothing.
-                let _ = fs::remove_dir_all(images);
-            }
+            Container::Restoring { images, is_lazy: false } => return Some(images),
             other => other.release(),
         }
+        None
     }
 
     /// Let processes that are parked go on, if they live.

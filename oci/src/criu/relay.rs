@@ -8,7 +8,7 @@ use super::socket::{Message, Socket};
 use crate::delegate;
 use crate::error::{OciError, Result};
 use rustix::event::{PollFd, PollFlags, poll};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
@@ -196,13 +196,19 @@ impl Relay {
         if response.type_() != Type::NOTIFY {
             self.through = None;
         }
+        let mut outdated = None;
         if response.type_() != Type::NOTIFY
             && let Some(container) = self.container.take()
         {
-            container.finish(response.success());
+            outdated = container.finish(response.success());
             self.write_log(&self.times.concat());
         }
-        self.client.send(&message.bytes, message.fd.as_ref().map(AsFd::as_fd))
+        self.client.send(&message.bytes, message.fd.as_ref().map(AsFd::as_fd))?;
+        if let Some(directory) = outdated {
+            // The client need not wait for that; and what is left is in the way of nothing.
+            let _ = fs::remove_dir_all(directory);
+        }
+        Ok(())
     }
 
     /// Tell CRIU that what it is about to do has failed.
