@@ -2,7 +2,7 @@
 
 use crate::error::{CliError, Result};
 use crate::nodes::Nodes;
-use tranship_node::protocol::UnitStatus;
+use tranship_node::protocol::{Container, UnitStatus};
 use tranship_node::{NodeError, UnitId, UnitState};
 
 /// A unit and the node that has it.
@@ -48,10 +48,16 @@ pub(crate) enum Found {
         node: String,
     },
     /// A container of the node's engine.
-    Container {
-        /// The node's name.
-        node: String,
-    },
+    Container(Place),
+}
+
+/// A container and the node that has it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The container's id.
+    pub id: String,
+    /// The node's name.
+    pub node: String,
 }
 
 /// The unit or, if there is none, the container of this name.
@@ -63,27 +69,28 @@ pub(crate) fn anything(nodes: &Nodes, name: &str) -> Result<Found> {
             Err(error) => return Err(error),
         }
     }
-    Ok(Found::Container { node: container(nodes, name)? })
+    container(nodes, name).map(Found::Container)
 }
 
 /// The node that has this container: the one on which it runs.
-pub(crate) fn container(nodes: &Nodes, name: &str) -> Result<String> {
-    let mut found: Option<(bool, String)> = None;
+pub(crate) fn container(nodes: &Nodes, name: &str) -> Result<Place> {
+    let mut found: Option<(bool, Place)> = None;
     for node in nodes.names() {
         let containers = match nodes.node(node)?.containers() {
             Ok(containers) => containers,
             Err(NodeError::Unreachable { .. } | NodeError::Closed { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
-        let named = containers
-            .iter()
-            .find(|container| container.name == name || container.id.starts_with(name) && name.len() >= 12);
+        let is_named = |container: &&Container| container.name == name || container.id == name;
+        let named = containers.iter().find(is_named);
         if let Some(container) = named.filter(|container| container.runs() || found.is_none()) {
-            found = Some((container.runs(), node.clone()));
+            let place = Place { id: container.id.clone(), node: node.clone() };
+            found = Some((container.runs(), place));
         }
     }
     let asked = || nodes.names().cloned().collect();
-    found.map(|(_, node)| node).ok_or_else(|| CliError::NoSuchThing { name: name.to_owned(), nodes: asked() })
+    let nothing = || CliError::NoSuchThing { name: name.to_owned(), nodes: asked() };
+    found.map(|(_, place)| place).ok_or_else(nothing)
 }
 
 /// The lower, the more the unit is there.

@@ -183,6 +183,11 @@ impl Node {
         Ok(Coming { channel })
     }
 
+    /// Let a container go on there that is held for a node which is dead.
+    pub fn resume(&self, container: &str) -> Result<()> {
+        self.ask(&Request::Resume(container.to_owned()))
+    }
+
     /// What has become of a move to this node.
     pub fn outcome(&self, of: &MoveId) -> Result<Outcome> {
         self.ask(&Request::Outcome(of.clone()))

@@ -71,6 +71,11 @@ pub enum NodeError {
         /// Its id.
         container: String,
     },
+    /// The container is not held for another node.
+    NotHeld {
+        /// Its id.
+        container: String,
+    },
     /// There is no such move to this node.
     NoMove {
         /// As asked for.
@@ -304,6 +309,9 @@ impl fmt::Display for NodeError {
                 write!(f, "container {container} is {state}; only one that runs can be moved")
             }
             NodeError::OnItsWay { container } => write!(f, "container {container} is being moved already"),
+            NodeError::NotHeld { container } => {
+                write!(f, "container {container} is not held for another node")
+            }
             NodeError::NoMove { of } => write!(f, "no move {of} to this node is under way"),
             NodeError::Engine { command, why } => write!(f, "{command} failed: {why}"),
             NodeError::NoGate { container } => write!(
@@ -314,7 +322,8 @@ impl fmt::Display for NodeError {
             NodeError::MoveInDoubt { container, why } => write!(
                 f,
                 "the new node was told to go on with {container} but did not confirm it ({why}). The nodes settle it between \
-                 them as soon as they reach each other; see `tranship ps`"
+                 them as soon as they reach each other; if the new one is dead, let it go on with `tranship resume \
+                 {container}`"
             ),
             NodeError::NotAllowed => {
                 write!(f, "the node's agent executes no commands: it was started without --allow-execute")

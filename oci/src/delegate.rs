@@ -23,6 +23,11 @@ pub(crate) const BUNDLE: &str = "TRANSHIP_BUNDLE";
 /// Environment variable with the gate before the container that is restored, if there is one, for CRIU's relay.
 pub(crate) const GATE: &str = "TRANSHIP_GATE";
 
+/// Environment variable that has CRIU's relay close TCP connections at a restore.
+pub(crate) const TCP_CLOSE: &str = "TRANSHIP_TCP_CLOSE";
+/// The option of `restore` for that. Engines pass it on; crun knows it, runc does not.
+const TCP_CLOSE_OPTION: &str = "--tcp-close";
+
 /// Environment variable with the OCI runtime to use.
 const RUNTIME: &str = "TRANSHIP_RUNTIME";
 /// Runtimes that are looked for without it, in this order.
@@ -36,7 +41,11 @@ const LINKS: &str = "/run/tranship/bin";
 pub(crate) fn become_runtime(line: &CommandLine) -> Result<Infallible> {
     let runtime = runtime()?;
     let mut command = Command::new(&runtime);
-    command.args(line.words());
+    let is_ours = |word: &&OsString| line.command() == "restore" && *word == TCP_CLOSE_OPTION;
+    command.args(line.words().iter().filter(|word| !is_ours(word)));
+    if line.words().iter().any(|word| is_ours(&word)) {
+        command.env(TCP_CLOSE, "1");
+    }
     let bundle = match line.command() {
         "restore" => line.bundle().canonicalize().ok(),
         "checkpoint" => line.words().last().and_then(|container| bundle_of(line, container)),

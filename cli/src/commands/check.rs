@@ -28,7 +28,7 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        let node = find::container(&context.nodes()?, &self.container)?;
-        check(context, &self.container, &node, &self.to, self.how)
+        let place = find::container(&context.nodes()?, &self.container)?;
+        check(context, &place, &self.to, self.how)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::history;
 use crate::error::Result;
-use crate::find::{self, Found};
+use crate::find::{self, Found, Place};
 use crate::objects::{Supply, Uncompiled};
 use crate::output::{Context, table};
 use clap::{Args, ValueEnum};
@@ -69,10 +69,8 @@ impl Migrate {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
         let crossing = match find::anything(&context.nodes()?, &self.name)? {
             Found::Unit { id, node } => self.unit(context, &id, &node)?,
-            Found::Container { node } if self.dry_run => {
-                return check(context, &self.name, &node, &self.to, self.how);
-            }
-            Found::Container { node } => self.container(context, &node)?,
+            Found::Container(place) if self.dry_run => return check(context, &place, &self.to, self.how),
+            Found::Container(place) => self.container(context, &place)?,
         };
         if let Err(error) = context.lab.history().add(&crossing) {
             context.say(&format!("{} has moved, but not into the history: {error}", self.name));
@@ -103,10 +101,10 @@ impl Migrate {
         Ok(migrate(&migration, &mut supply)?.1)
     }
 
-    fn container(&self, context: &Context, node: &str) -> Result<Crossing> {
+    fn container(&self, context: &Context, Place { id, node }: &Place) -> Result<Crossing> {
         let nodes = context.nodes()?;
         let migration = container::Migration {
-            container: &self.name,
+            container: id,
             from: &nodes.node(node)?,
             to: &nodes.node(&self.to)?,
             to_from_there: &nodes.peer(node, &self.to)?,
@@ -118,10 +116,10 @@ impl Migrate {
 }
 
 /// Say what would be in the way of a container. The exit code says whether something is.
-pub(super) fn check(context: &Context, name: &str, node: &str, to: &str, how: How) -> Result<ExitCode> {
+pub(super) fn check(context: &Context, Place { id, node }: &Place, to: &str, how: How) -> Result<ExitCode> {
     let nodes = context.nodes()?;
     let migration = container::Migration {
-        container: name,
+        container: id,
         from: &nodes.node(node)?,
         to: &nodes.node(to)?,
         to_from_there: &nodes.peer(node, to)?,

@@ -4,6 +4,8 @@
 
 mod bad_input;
 mod belongings;
+mod container_deaths;
+mod containers;
 mod crossings;
 mod dam;
 mod deaths;

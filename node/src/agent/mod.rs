@@ -13,7 +13,7 @@ use crate::boot::AgentArgs;
 use crate::container::arrival::{Arrival, unload};
 use crate::container::departure::Departure;
 use crate::container::survey::survey;
-use crate::container::{engine, outcome, recover};
+use crate::container::{engine, outcome, recover, resume};
 use crate::cpu::Cpu;
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
@@ -162,6 +162,7 @@ impl Connection {
                 let unloaded = unload(client, &cargo, body);
                 answer(client, unloaded)?;
             }
+            Request::Resume(container) => answer(client, resume(&container))?,
             Request::Outcome(of) => answer(client, Ok(outcome(&of)))?,
             Request::Execute(words) => {
                 let tunnel = match self.may_execute {

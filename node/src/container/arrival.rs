@@ -78,7 +78,10 @@ impl Arrival {
             match frame.message {
                 ArriveRequest::LoadImage => {
                     let path = self.directory.file(CargoKind::Image.file());
-                    answer_long(client, |_| engine::load_image(&path))?;
+                    answer_long(client, |progress| {
+                        progress.enter("unpacking the image", 0);
+                        engine::load_image(&path)
+                    })?;
                     let _ = fs::remove_file(&path);
                 }
                 ArriveRequest::Restore { volumes, keep_address } => {
@@ -86,7 +89,8 @@ impl Arrival {
                 }
                 ArriveRequest::Go => {
                     let mut has_arrived = false;
-                    answer_long(client, |_| {
+                    answer_long(client, |progress| {
+                        progress.enter("going on", 0);
                         let went = self.go();
                         has_arrived = went.is_ok();
                         went
@@ -99,6 +103,7 @@ impl Arrival {
 
     fn restore(&mut self, volumes: bool, keep_address: bool, progress: &Progress) -> Result<ArriveReport> {
         let start = Instant::now();
+        progress.enter("restoring", 0);
         // Until it has gone through the gate the engine answers no question about the container.
         let gate = Gate::new(&self.record.container)?;
         let silence = if keep_address { self.silence()? } else { None };

@@ -67,7 +67,10 @@ impl Departure {
                     answer_long(client, |progress| self.send_image(&peer, progress))?;
                 }
                 DepartRequest::Checkpoint { volumes } => {
-                    answer_long(client, |_| self.checkpoint(volumes))?;
+                    answer_long(client, |progress| {
+                        progress.enter("checkpointing", 0);
+                        self.checkpoint(volumes)
+                    })?;
                 }
                 DepartRequest::SendCheckpoint(peer) => {
                     answer_long(client, |progress| self.send(&peer, CargoKind::Checkpoint, progress))?;
@@ -173,6 +176,9 @@ fn leave(directory: &MoveDir, record: &MoveRecord) -> Result<()> {
 /// Ask the new node until it says whether it has the container, and do as it says.
 pub(super) fn ask(directory: &MoveDir, record: &MoveRecord, peer: &Peer) {
     loop {
+        if directory.load().is_some_and(|record| record.stage == Stage::Leaving) {
+            return stay(directory, record);
+        }
         match peer_outcome(peer, &record.of) {
             Ok(Outcome::Went) => {
                 if let Err(error) = leave(directory, record) {

@@ -13,4 +13,4 @@ mod record;
 pub mod survey;
 
 pub use gate::{GO, gate};
-pub use record::{MoveId, outcome, recover};
+pub use record::{MoveId, outcome, recover, resume};

@@ -102,6 +102,11 @@ impl MoveDir {
         Ok(directory)
     }
 
+    /// How far it is.
+    pub(super) fn load(&self) -> Option<MoveRecord> {
+        serde_json::from_slice(&fs::read(self.file("move.json")).ok()?).ok()
+    }
+
     /// Write down how far it is. It is on disk when this returns.
     pub(super) fn save(&self, record: &MoveRecord) -> Result<()> {
         let text = serde_json::to_vec(record).map_err(NodeError::at("writing", &self.0))?;
@@ -152,11 +157,8 @@ pub(super) fn forget_arrival(of: &MoveId) -> Result<()> {
 
 fn records() -> Vec<(MoveDir, MoveRecord)> {
     let entries = fs::read_dir(MoveDir::all()).into_iter().flatten().flatten();
-    let record = |directory: PathBuf| {
-        let text = fs::read(directory.join("move.json")).ok()?;
-        Some((MoveDir(directory), serde_json::from_slice(&text).ok()?))
-    };
-    entries.filter_map(|entry| record(entry.path())).collect()
+    let directories = entries.map(|entry| MoveDir(entry.path()));
+    directories.filter_map(|directory| directory.load().map(|record| (directory, record))).collect()
 }
 
 /// What has become of a move to this node.
@@ -175,6 +177,17 @@ pub fn outcome(of: &MoveId) -> Outcome {
 pub(super) fn coming(of: &MoveId) -> Result<MoveDir> {
     let found = records().into_iter().find(|(_, record)| record.of == *of && record.stage == Stage::Coming);
     found.map(|(directory, _)| directory).ok_or_else(|| NodeError::NoMove { of: of.to_string() })
+}
+
+/// Let a container go on here that is held for a node which is dead.
+pub fn resume(container: &str) -> Result<()> {
+    let is_held = |(_, record): &(MoveDir, MoveRecord)| {
+        record.container == container && matches!(record.stage, Stage::Held(_))
+    };
+    let held = records().into_iter().find(is_held);
+    let (directory, record) = held.ok_or_else(|| NodeError::NotHeld { container: container.to_owned() })?;
+    // Whoever asks the other node sees that, and does it.
+    directory.save(&MoveRecord { stage: Stage::Leaving, ..record })
 }
 
 /// Bring to an end what an agent before this one has left unfinished.

@@ -162,6 +162,8 @@ pub enum Request {
         /// The container, as it is on its old node.
         container: Box<Container>,
     },
+    /// The new node of a container that is held for it is dead: let it go on here. Takes the container's id. Answer: nothing.
+    Resume(String),
     /// Something for a container that is to come, as body. Answer: [`Received`].
     Cargo(Cargo),
     /// [`super::Outcome`] of a move to this node.

@@ -270,6 +270,9 @@ impl Relay {
             Type::RESTORE => {
                 self.log = Some(logs.join(log_name(options, "restore.log")));
                 control_groups::choose(options, &images)?;
+                if std::env::var_os(delegate::TCP_CLOSE).is_some() {
+                    options.set_tcp_close(true);
+                }
                 self.container =
                     self.timed("recoded", |relay| Container::to_restore(options, &images, relay.runtime))?;
                 // In the place of the client's directory.
