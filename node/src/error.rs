@@ -296,7 +296,7 @@ impl fmt::Display for NodeError {
             NodeError::Forbidden => {
                 write!(
                     f,
-                    "nodes ask each other only to take what belongs to a unit; the rest is for the operator"
+                    "nodes ask each other only to take what belongs to a unit or container on its way; the rest is for the operator"
                 )
             }
             NodeError::NoContainer { container } => {

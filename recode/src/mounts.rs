@@ -9,6 +9,7 @@ use crate::proto::criu_core::Task_kobj_ids_entry;
 use crate::proto::mnt::{Fstype, Mnt_entry};
 use crate::set::ImageSet;
 use protobuf::{Enum, MessageDyn};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A mount that waits for its home.
@@ -44,8 +45,8 @@ impl Mounts {
             let image = image_name(namespace);
             if set.contains(&image) {
                 mounts.of_processes.insert(pid, namespace);
-                if !mounts.namespaces.contains_key(&namespace) {
-                    mounts.namespaces.insert(namespace, set.messages(&image)?);
+                if let Entry::Vacant(place) = mounts.namespaces.entry(namespace) {
+                    place.insert(set.messages(&image)?);
                 }
             }
         }
