@@ -81,6 +81,13 @@ pub enum NodeError {
         /// As asked for.
         of: String,
     },
+    /// An archive has what no checkpoint has.
+    Hostile {
+        /// Which member.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A container's engine failed.
     Engine {
         /// What it was to do.
@@ -313,6 +320,9 @@ impl fmt::Display for NodeError {
                 write!(f, "container {container} is not held for another node")
             }
             NodeError::NoMove { of } => write!(f, "no move {of} to this node is under way"),
+            NodeError::Hostile { name, why } => {
+                write!(f, "the checkpoint's archive is refused: {name} {why}")
+            }
             NodeError::Engine { command, why } => write!(f, "{command} failed: {why}"),
             NodeError::NoGate { container } => write!(
                 f,

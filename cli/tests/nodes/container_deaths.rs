@@ -226,6 +226,23 @@ fn a_container_goes_on_whatever_dies_within_a_step() {
 }
 
 #[test]
+fn a_container_has_arrived_though_its_client_died_at_the_gate() {
+    let scene = Scene::begin("container_gate");
+    for from in ["x86", "x86b", "x86"] {
+        let (to, before) = (other(from), wait_for("a first step", || scene.count(from)));
+        let arrived = scene.lab.state().join(to).join("state/arrived");
+        let number = || fs::read_dir(&arrived).map_or(0, Iterator::count);
+        let earlier = number();
+        let mut client = scene.lab.spawn(&["migrate", "box", "--to", to]);
+        // From now on it is the new node's, whatever the client hears.
+        wait_for("the new node's word", || (number() > earlier).then_some(()));
+        client.kill().unwrap();
+        client.wait().unwrap();
+        scene.goes_on(to, before, "the client dies at the gate");
+    }
+}
+
+#[test]
 fn a_container_that_is_held_for_a_dead_node_goes_on_by_hand() {
     let mut scene = Scene::begin("container_held");
     let before = wait_for("a first step", || scene.count("x86"));

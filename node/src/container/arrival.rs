@@ -1,17 +1,19 @@
 //! A container that comes. Podman restores it up to a gate, behind which its processes would run; it is let through when its old
 //! node holds it for good. From then on it is here, and what was sent is kept until it runs.
 
-use super::engine;
 use super::gate::{Gate, Waiting};
 use super::neighbours::{Silence, announce};
 use super::record::{MoveDir, MoveId, MoveRecord, Stage, coming, forget_arrival, note_arrival};
+use super::{archive, engine};
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
 use crate::protocol::{
     ArriveReport, ArriveRequest, Attachment, Cargo, CargoKind, Channel, Container, Received,
 };
 use crate::serve::answer_long;
+use crate::unit::paths::STATE;
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,6 +28,8 @@ pub struct Arrival {
     name: String,
     attachments: Vec<Attachment>,
     restoring: Option<Restoring>,
+    /// It goes on here, whether the client has heard that or not.
+    has_arrived: bool,
 }
 
 /// A restore that is at the gate.
@@ -51,6 +55,7 @@ impl Arrival {
             name: container.name.clone(),
             attachments: container.attachments.clone(),
             restoring: None,
+            has_arrived: false,
         })
     }
 
@@ -62,19 +67,17 @@ impl Arrival {
             drop(waiting);
             let _ = engine::finish(engine, &words);
         }
-        match &served {
-            Ok(true) => {}
-            // It has gone through the gate, or has never come there.
-            _ => recover(&self.directory, &self.record, false),
+        if !self.has_arrived {
+            recover(&self.directory, &self.record, false);
         }
-        served.map(drop)
+        served
     }
 
-    /// Returns whether the container has arrived.
-    fn requests(&mut self, client: &mut Channel) -> Result<bool> {
+    /// Returns when there is nothing more to be asked.
+    fn requests(&mut self, client: &mut Channel) -> Result<()> {
         loop {
             client.wait_for_frames(None)?;
-            let Some(frame) = client.receive_or_end::<ArriveRequest>()? else { return Ok(false) };
+            let Some(frame) = client.receive_or_end::<ArriveRequest>()? else { return Ok(()) };
             match frame.message {
                 ArriveRequest::LoadImage => {
                     let path = self.directory.file(CargoKind::Image.file());
@@ -88,14 +91,10 @@ impl Arrival {
                     answer_long(client, |progress| self.restore(volumes, keep_address, progress))?;
                 }
                 ArriveRequest::Go => {
-                    let mut has_arrived = false;
-                    answer_long(client, |progress| {
+                    return answer_long(client, |progress| {
                         progress.enter("going on", 0);
-                        let went = self.go();
-                        has_arrived = went.is_ok();
-                        went
-                    })?;
-                    return Ok(has_arrived);
+                        self.go()
+                    });
                 }
             }
         }
@@ -103,6 +102,7 @@ impl Arrival {
 
     fn restore(&mut self, volumes: bool, keep_address: bool, progress: &Progress) -> Result<ArriveReport> {
         let start = Instant::now();
+        archive::inspect(&self.directory.file(CargoKind::Checkpoint.file()))?;
         progress.enter("restoring", 0);
         // Until it has gone through the gate the engine answers no question about the container.
         let gate = Gate::new(&self.record.container)?;
@@ -157,12 +157,16 @@ impl Arrival {
             // It is found in time all the same.
             eprintln!("container {}: {error}", self.record.container);
         }
-        if let Err(error) = engine::finish(engine, &words).map(drop).and(opened) {
+        let restored = engine::finish(engine, &words).map(drop).and(opened);
+        let container = engine::container(&self.record.container);
+        // An engine that has failed with it, or was ended, may have let it go on.
+        if let (Err(error), false) = (restored, container.as_ref().is_ok_and(Container::runs)) {
             forget_arrival(&self.record.of)?;
             return Err(error);
         }
+        self.has_arrived = true;
         self.directory.end();
-        engine::container(&self.record.container)
+        container
     }
 }
 
@@ -181,6 +185,11 @@ fn restore_words(directory: &MoveDir, volumes: bool, keep_address: bool) -> Vec<
 /// Cargo for a container that is to come: the body of `length` bytes that follows.
 pub fn unload(client: &mut Channel, cargo: &Cargo, length: u64) -> Result<Received> {
     let path = coming(&cargo.of)?.file(cargo.kind.file());
+    let disk = rustix::fs::statvfs(STATE).map_err(NodeError::at("looking at", Path::new(STATE)))?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if length > free {
+        return Err(NodeError::NoSpace { needed: length, free });
+    }
     let mut file = File::create(&path).map_err(NodeError::at("making", &path))?;
     client.copy_body(length, &mut file, &Progress::default())?;
     Ok(Received { entries: 1, bytes: length })

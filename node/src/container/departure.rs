@@ -25,6 +25,8 @@ pub struct Departure {
     directory: MoveDir,
     record: MoveRecord,
     container: Container,
+    /// It is gone, whether the client has heard that or not.
+    has_left: bool,
 }
 
 impl Departure {
@@ -35,7 +37,7 @@ impl Departure {
             return Err(NodeError::NotRunning { container: container.name, state: container.state });
         }
         let record = MoveRecord { of, container: container.id.clone(), stage: Stage::Leaving };
-        Ok(Departure { directory: MoveDir::begin(&record)?, record, container })
+        Ok(Departure { directory: MoveDir::begin(&record)?, record, container, has_left: false })
     }
 
     /// The container, as it was then.
@@ -47,12 +49,12 @@ impl Departure {
     pub fn serve(mut self, client: &mut Channel) -> Result<()> {
         let served = self.requests(client);
         match &self.record.stage {
-            Stage::Leaving => stay(&self.directory, &self.record),
+            _ if self.has_left => {}
+            Stage::Leaving | Stage::Coming => stay(&self.directory, &self.record),
             Stage::Held(peer) => {
                 let (directory, record, peer) = (self.directory.clone(), self.record.clone(), peer.clone());
                 thread::spawn(move || ask(&directory, &record, &peer));
             }
-            Stage::Coming => {}
         }
         served
     }
@@ -84,10 +86,11 @@ impl Departure {
                     answer(client, saved)?;
                 }
                 DepartRequest::Commit => {
-                    let gone = answer_long(client, |_| leave(&self.directory, &self.record));
-                    // It is gone, whether the client has heard that or not.
-                    self.record.stage = Stage::Coming;
-                    return gone;
+                    return answer_long(client, |_| {
+                        let left = leave(&self.directory, &self.record);
+                        self.has_left = left.is_ok();
+                        left
+                    });
                 }
                 DepartRequest::Abort => {
                     self.record.stage = Stage::Leaving;

@@ -2,6 +2,7 @@
 //! restore do is left to it (with `tranship-runc` as its runtime); here is what makes a move of the two: that the container goes on
 //! here or there whatever fails, and that its address goes with it.
 
+mod archive;
 pub mod arrival;
 pub mod departure;
 pub mod engine;
