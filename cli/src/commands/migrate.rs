@@ -67,7 +67,10 @@ impl From<How> for container::How {
 
 impl Migrate {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
-        let crossing = match find::anything(&context.nodes()?, &self.name)? {
+        let nodes = context.nodes()?;
+        // Named wrongly more often than what is to go there.
+        nodes.node(&self.to)?;
+        let crossing = match find::anything(&nodes, &self.name)? {
             Found::Unit { id, node } => self.unit(context, &id, &node)?,
             Found::Container(place) if self.dry_run => return check(context, &place, &self.to, self.how),
             Found::Container(place) => self.container(context, &place)?,

@@ -64,8 +64,16 @@ fn json(words: &[&str]) -> Result<Vec<Value>> {
     serde_json::from_slice(&output).map_err(|why| NodeError::io(format!("reading what {PROGRAM} says"), why))
 }
 
-/// All containers of this node; none if it has no engine.
+/// Where Podman has its list of containers, unless the node's own configuration says otherwise.
+const STORE: &str = "/var/lib/containers/storage/overlay-containers/containers.json";
+/// That configuration.
+const CONFIGURATION: &str = "/etc/containers/storage.conf";
+
+/// All containers of this node; none if it has no engine, or one that has never made any: asking that would set it up.
 pub fn list() -> Result<Vec<Container>> {
+    if ![STORE, CONFIGURATION].iter().any(|path| Path::new(path).exists()) {
+        return Ok(Vec::new());
+    }
     let rows = match json(&["ps", "--all", "--format", "json"]) {
         Err(NodeError::Missing { .. }) => return Ok(Vec::new()),
         rows => rows?,
@@ -135,7 +143,8 @@ fn attachments(value: &Value) -> Vec<Attachment> {
         let text = |key: &str| network.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         Attachment { network: name.clone(), address: text("IPAddress"), hardware: text("MacAddress") }
     };
-    networks.into_iter().flatten().map(attachment).collect()
+    // The node's own network, or none, is no network of the engine's.
+    networks.into_iter().flatten().map(attachment).filter(|a| !a.address.is_empty()).collect()
 }
 
 fn volumes(value: &Value) -> Vec<Volume> {
