@@ -6,6 +6,8 @@ use crate::lan;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 /// What it needs of Debian.
 pub(crate) const PACKAGES: &[&str] = &[
@@ -39,6 +41,14 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ("etc/hosts", "127.0.0.1 localhost\n"),
 ];
 
+/// Podman's control group for containers.
+const GROUP: &str = "libpod_parent";
+
+/// How often its removal is tried.
+const ATTEMPTS: u32 = 20;
+/// Time in between.
+const MOMENT: Duration = Duration::from_millis(20);
+
 /// Links that the package of iptables makes.
 const IPTABLES: &[&str] =
     &["iptables", "ip6tables", "iptables-save", "ip6tables-save", "iptables-restore", "ip6tables-restore"];
@@ -59,6 +69,34 @@ pub(crate) fn set_up(root: &Path) -> Result<()> {
         symlink("xtables-nft-multi", &link).map_err(LabError::at("making", &link))?;
     }
     Ok(())
+}
+
+/// Remove the control groups that a node's engine has left on this kernel: where containers are, they stay.
+pub(crate) fn remove_control_groups() {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let unified = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let at = unified.filter_map(|fields| (fields.get(2) == Some(&"cgroup2")).then(|| fields[1].to_owned()));
+    for group in at.map(|at| Path::new(&at).join(GROUP)) {
+        // The node's processes have been ended, and take a moment to go.
+        for _ in 0..ATTEMPTS {
+            remove_empty(&group);
+            if !group.exists() {
+                break;
+            }
+            thread::sleep(MOMENT);
+        }
+    }
+}
+
+/// Remove a tree of control groups from its leaves on: the files in them go with them.
+fn remove_empty(group: &Path) {
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_empty(&entry.path());
+        }
+    }
+    // One that is in use cannot be removed.
+    let _ = fs::remove_dir(group);
 }
 
 fn write(path: &Path, contents: &[u8]) -> Result<()> {

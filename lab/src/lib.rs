@@ -217,6 +217,9 @@ impl Lab {
             let Some(entry) = lab.nodes.get(name) else { continue };
             say(&format!("stopping {name}"));
             entry.process.end();
+            if entry.kind == Kind::Local {
+                engine::remove_control_groups();
+            }
             lab.nodes.remove(name);
             lab.save(&self.state)?;
             let directory = self.state.join(name);
