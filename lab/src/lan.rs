@@ -4,16 +4,16 @@
 
 use crate::error::{LabError, Result};
 use crate::process::{self, Recorded};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{CWD, Mode, OFlags, open, openat};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::fs;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, open};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
+use tranship_node::unit::network::within;
 
 /// Name of the network in engines.
 pub const NETWORK: &str = "lan";
@@ -94,31 +94,10 @@ impl Switch {
 
     /// A port for a virtual machine, open for a child of this process to inherit. It is there as long as it is open.
     pub(crate) fn port(&self, name: &str) -> Result<OwnedFd> {
-        let tap = thread::scope(|scope| scope.spawn(|| self.tap(name)).join());
-        let tap = tap.unwrap_or_else(|_| Err(io::Error::other("the thread died")));
+        let tap = File::open(&self.network).and_then(|network| within(network, || tap(name)));
         let tap = tap.map_err(|why| failed(&why.to_string()))?;
         self.ip(&format!("link set {name} master {BRIDGE} up"))?;
         Ok(tap)
-    }
-
-    /// A network device that is a descriptor (Documentation/networking/tuntap.rst), in the switch's namespace. For a
-    /// thread of its own, which stays there.
-    fn tap(&self, name: &str) -> io::Result<OwnedFd> {
-        let network = openat(CWD, &self.network, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
-        // Not closed on exec: it is for the child.
-        let tap = open("/dev/net/tun", OFlags::RDWR, Mode::empty())?;
-        // SAFETY: all zeros are a valid ifreq.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
-            *to = from as libc::c_char;
-        }
-        request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
-        // SAFETY: TUNSETIFF reads and writes one ifreq.
-        match unsafe { libc::ioctl(tap.as_raw_fd(), libc::TUNSETIFF as _, &mut request) } {
-            0 => Ok(tap),
-            _ => Err(io::Error::last_os_error()),
-        }
     }
 
     /// A command that sees the network as a machine on it.
@@ -139,6 +118,23 @@ impl Switch {
                 Err(failed(&format!("ip {words}: {}", said.trim())))
             }
         }
+    }
+}
+
+/// A network device that is a descriptor (Documentation/networking/tuntap.rst), in the namespace that the caller sees.
+fn tap(name: &str) -> io::Result<OwnedFd> {
+    // Not closed on exec: it is for the child.
+    let tap = open("/dev/net/tun", OFlags::RDWR, Mode::empty())?;
+    // SAFETY: all zeros are a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one ifreq.
+    match unsafe { libc::ioctl(tap.as_raw_fd(), libc::TUNSETIFF as _, &mut request) } {
+        0 => Ok(tap),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -24,9 +24,9 @@ const DUMP_ATTEMPTS: u32 = 20;
 /// Pause before that, in which the thread moves on.
 const DUMP_PAUSE: Duration = Duration::from_millis(2);
 /// How often the new node is asked again if it did not confirm.
-const CONFIRMATIONS: u32 = 5;
+pub(crate) const CONFIRMATIONS: u32 = 5;
 /// Pause before that.
-const CONFIRMATION_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const CONFIRMATION_PAUSE: Duration = Duration::from_secs(1);
 
 /// A migration.
 #[derive(Debug)]
@@ -293,6 +293,6 @@ fn may_have_gone(error: &NodeError) -> bool {
     )
 }
 
-fn micros(since: Instant) -> u64 {
+pub(crate) fn micros(since: Instant) -> u64 {
     since.elapsed().as_micros() as u64
 }

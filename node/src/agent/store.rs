@@ -3,6 +3,7 @@
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
 use crate::protocol::{Channel, Digest};
+use crate::trust::hex;
 use crate::unit::paths::objects;
 use sha2::{Digest as _, Sha256};
 use std::fs::{self, File};
@@ -37,11 +38,6 @@ pub(super) fn put(client: &mut Channel, digest: &str, length: u64) -> Result<()>
 fn check_form(digest: &str) -> Result<()> {
     let fine = digest.len() == 64 && digest.bytes().all(|c| c.is_ascii_hexdigit());
     if fine { Ok(()) } else { Err(NodeError::BadPath { path: digest.to_owned() }) }
-}
-
-/// SHA-256 in hexadecimal.
-pub(super) fn hex(digest: &[u8]) -> Digest {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 struct Hashing {

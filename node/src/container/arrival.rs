@@ -38,8 +38,6 @@ struct Restoring {
     words: Vec<String>,
     waiting: Waiting,
     silence: Option<Silence>,
-    /// Where the socket is, as long as it may be needed.
-    _gate: Gate,
 }
 
 impl Arrival {
@@ -128,7 +126,7 @@ impl Arrival {
         };
         let restore_us = start.elapsed().as_micros() as u64;
         let recode_us = waiting.recode_us;
-        self.restoring = Some(Restoring { engine, words, waiting, silence, _gate: gate });
+        self.restoring = Some(Restoring { engine, words, waiting, silence });
         Ok(ArriveReport { recode_us, restore_us })
     }
 
@@ -144,7 +142,7 @@ impl Arrival {
 
     /// Let it through. After an error it is not here.
     fn go(&mut self) -> Result<Container> {
-        let Restoring { engine, words, waiting, silence, _gate } =
+        let Restoring { engine, words, waiting, silence } =
             self.restoring.take().ok_or_else(|| NodeError::protocol("nothing is restored"))?;
         // From here on it is this node's to have it go on: whoever asks is told so, even if this agent dies now.
         note_arrival(&self.record.of)?;

@@ -25,8 +25,8 @@ pub struct Departure {
     directory: MoveDir,
     record: MoveRecord,
     container: Container,
-    /// It is gone, whether the client has heard that or not.
-    has_left: bool,
+    /// It is gone, or goes on here, whether the client has heard that or not.
+    is_settled: bool,
 }
 
 impl Departure {
@@ -37,7 +37,7 @@ impl Departure {
             return Err(NodeError::NotRunning { container: container.name, state: container.state });
         }
         let record = MoveRecord { of, container: container.id.clone(), stage: Stage::Leaving };
-        Ok(Departure { directory: MoveDir::begin(&record)?, record, container, has_left: false })
+        Ok(Departure { directory: MoveDir::begin(&record)?, record, container, is_settled: false })
     }
 
     /// The container, as it was then.
@@ -49,7 +49,7 @@ impl Departure {
     pub fn serve(mut self, client: &mut Channel) -> Result<()> {
         let served = self.requests(client);
         match &self.record.stage {
-            _ if self.has_left => {}
+            _ if self.is_settled => {}
             Stage::Leaving | Stage::Coming => stay(&self.directory, &self.record),
             Stage::Held(peer) => {
                 let (directory, record, peer) = (self.directory.clone(), self.record.clone(), peer.clone());
@@ -88,15 +88,18 @@ impl Departure {
                 DepartRequest::Commit => {
                     return answer_long(client, |_| {
                         let left = leave(&self.directory, &self.record);
-                        self.has_left = left.is_ok();
+                        self.is_settled = left.is_ok();
                         left
                     });
                 }
                 DepartRequest::Abort => {
                     self.record.stage = Stage::Leaving;
                     self.directory.save(&self.record)?;
-                    answer_long(client, |_| go_on(&self.record.container))?;
-                    return Ok(());
+                    return answer_long(client, |_| {
+                        let stayed = remain(&self.directory, &self.record);
+                        self.is_settled = stayed.is_ok();
+                        stayed
+                    });
                 }
             }
         }
@@ -145,11 +148,17 @@ fn micros(log: &str, what: &str) -> u64 {
 
 /// The move is given up: the container goes on here.
 pub(super) fn stay(directory: &MoveDir, record: &MoveRecord) {
-    match go_on(&record.container) {
-        Ok(()) => directory.end(),
-        // The next agent tries again; the checkpoint is kept.
-        Err(error) => eprintln!("container {}: {error}", record.container),
+    // The next agent tries again; the checkpoint is kept.
+    if let Err(error) = remain(directory, record) {
+        eprintln!("container {}: {error}", record.container);
     }
+}
+
+/// The container goes on here: nothing of the move stays.
+fn remain(directory: &MoveDir, record: &MoveRecord) -> Result<()> {
+    go_on(&record.container)?;
+    directory.end();
+    Ok(())
 }
 
 /// Have a container go on that may have been stopped by a checkpoint.

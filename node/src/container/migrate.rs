@@ -5,18 +5,12 @@
 
 use super::MoveId;
 use super::preflight::{Finding, Verdict, findings};
-use crate::client::{Coming, Leaving, Node};
+use crate::client::{Coming, Leaving, Node, Watch};
 use crate::error::{NodeError, Result};
-use crate::migrate::Crossing;
-use crate::progress::ProgressReport;
+use crate::migrate::{CONFIRMATION_PAUSE, CONFIRMATIONS, Crossing, micros};
 use crate::protocol::{ArriveReport, Container, DepartReport, Outcome, Peer, Survey};
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// How often the new node is asked again if it did not confirm.
-const CONFIRMATIONS: u32 = 5;
-/// Pause before that.
-const CONFIRMATION_PAUSE: Duration = Duration::from_secs(1);
+use std::time::Instant;
 
 /// A container's move.
 #[derive(Debug)]
@@ -42,9 +36,6 @@ pub struct How {
     pub copy_volumes: bool,
 }
 
-/// Who watches.
-pub type Watch<'a> = &'a mut dyn FnMut(&ProgressReport);
-
 /// What would be in the way.
 pub fn check(migration: &Migration<'_>) -> Result<(Container, Vec<Finding>)> {
     let (container, _, findings) = look(migration)?;
@@ -52,16 +43,17 @@ pub fn check(migration: &Migration<'_>) -> Result<(Container, Vec<Finding>)> {
 }
 
 fn look(migration: &Migration<'_>) -> Result<(Container, Survey, Vec<Finding>)> {
-    let containers = migration.from.containers()?;
-    let named = |container: &&Container| {
-        [&container.name, &container.id].iter().any(|name| *name == migration.container)
-    };
-    let container = containers.iter().find(named).cloned();
-    let container =
-        container.ok_or_else(|| NodeError::NoContainer { container: migration.container.to_owned() })?;
+    let container = find(migration.from, migration.container)?;
     let survey = migration.to.survey(&container)?;
     let found = findings(&container, &migration.from.info()?, &migration.to.info()?, &survey, migration.how);
     Ok((container, survey, found))
+}
+
+/// The container of this name or id on a node.
+fn find(node: &Node, name: &str) -> Result<Container> {
+    let mut containers = node.containers()?.into_iter();
+    let found = containers.find(|container| container.name == name || container.id == name);
+    found.ok_or_else(|| NodeError::NoContainer { container: name.to_owned() })
 }
 
 /// Move the container. After an error it is where it was, and runs; [`NodeError::MoveInDoubt`] alone says otherwise.
@@ -150,11 +142,7 @@ fn go(
         match migration.to.outcome(of) {
             Ok(Outcome::Went) => {
                 let _ = leaving.commit(watch);
-                let containers = migration.to.containers()?;
-                let arrived = containers.into_iter().find(|container| {
-                    container.name == migration.container || container.id == migration.container
-                });
-                return arrived.ok_or(error);
+                return find(migration.to, migration.container).or(Err(error));
             }
             Ok(Outcome::Refused) => {
                 leaving.abort(watch)?;
@@ -187,8 +175,4 @@ fn crossing(
         bytes: totals.bytes,
         prepared_bytes: totals.prepared_bytes,
     })
-}
-
-fn micros(since: Instant) -> u64 {
-    since.elapsed().as_micros() as u64
 }

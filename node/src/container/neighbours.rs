@@ -5,14 +5,11 @@
 use crate::error::{NodeError, Result};
 use crate::protocol::Attachment;
 use crate::unit::network;
-use rustix::fd::AsFd;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
-use std::thread;
 
 /// Table of the packet filter with the rules of this.
 const TABLE: &str = "tranship";
@@ -90,17 +87,12 @@ fn ports(bridge: &str) -> Result<Vec<String>> {
 
 /// Tell the neighbours of the container whose first process is `pid` where its addresses are now (RFC 5227, section 3).
 pub(super) fn announce(pid: u32, attachments: &[Attachment]) -> Result<()> {
-    let path = format!("/proc/{pid}/ns/net");
-    let announced = thread::scope(|scope| {
-        let announce = scope.spawn(|| -> io::Result<()> {
-            let network = File::open(&path)?;
-            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
-            interfaces(attachments)?
-                .into_iter()
-                .try_for_each(|(index, hardware, address)| send(index, hardware, address))
-        });
-        announce.join().unwrap_or_else(|_| Err(io::Error::other("the thread died")))
-    });
+    let announce = || {
+        let mut interfaces = interfaces(attachments)?.into_iter();
+        interfaces.try_for_each(|(index, hardware, address)| send(index, hardware, address))
+    };
+    let network = File::open(format!("/proc/{pid}/ns/net"));
+    let announced = network.and_then(|network| network::within(network, announce));
     announced.map_err(|why| NodeError::io("announcing a container's address", why))
 }
 

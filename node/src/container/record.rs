@@ -4,6 +4,7 @@
 use super::{arrival, departure};
 use crate::error::{NodeError, Result};
 use crate::protocol::{Outcome, Peer};
+use crate::trust::{hex, random};
 use crate::unit::paths::STATE;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -19,10 +20,7 @@ pub struct MoveId(String);
 impl MoveId {
     /// Another one.
     pub fn random() -> Result<MoveId> {
-        let mut bytes = [0; 16];
-        let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-        filled.map_err(|why| NodeError::io("reading random numbers", why))?;
-        Ok(MoveId(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+        random().map(|bytes| MoveId(hex(&bytes)))
     }
 }
 

@@ -22,6 +22,9 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::time_provider::TimeProvider;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,6 +114,14 @@ fn certificate_for(subject: &str) -> Result<CertificateParams> {
 }
 
 /// Bytes in hexadecimal.
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Bytes that nobody can guess, or has had before.
+pub(crate) fn random() -> Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    let path = Path::new("/dev/urandom");
+    File::open(path).and_then(|mut f| f.read_exact(&mut bytes)).map_err(NodeError::at("reading", path))?;
+    Ok(bytes)
 }

@@ -2,7 +2,7 @@
 //! fingerprint of the node's provisional certificate, by which the operator knows the node.
 
 use super::identity::unusable;
-use super::{NoClock, hex, provider};
+use super::{NoClock, hex, provider, random};
 use crate::error::{NodeError, Result};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature};
@@ -14,9 +14,6 @@ use rustls::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -35,12 +32,7 @@ pub(super) struct Secret([u8; 16]);
 
 impl Secret {
     pub(super) fn new() -> Result<Secret> {
-        let mut bytes = [0; 16];
-        let path = Path::new("/dev/urandom");
-        File::open(path)
-            .and_then(|mut f| f.read_exact(&mut bytes))
-            .map_err(NodeError::at("reading", path))?;
-        Ok(Secret(bytes))
+        random().map(Secret)
     }
 }
 

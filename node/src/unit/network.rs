@@ -39,17 +39,24 @@ pub fn inside<T: Send>(spawn: impl FnOnce() -> io::Result<T> + Send) -> io::Resu
         Err(Errno::NOENT) => return spawn(),
         Err(why) => return Err(why.into()),
     };
+    within(network, spawn)
+}
+
+/// Do something where `network`, an open namespace, is what is seen.
+pub fn within<T: Send>(
+    network: impl AsFd + Send,
+    work: impl FnOnce() -> io::Result<T> + Send,
+) -> io::Result<T> {
     on_its_own_thread(move || {
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
-        spawn()
+        work()
     })
 }
 
 /// Connect to a TCP port of the loopback that process `pid` sees.
 pub fn connect(pid: u32, port: u16) -> io::Result<File> {
     let network = File::open(format!("/proc/{pid}/ns/net"))?;
-    on_its_own_thread(move || {
-        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+    within(network, || {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_nodelay(true)?;
         Ok(OwnedFd::from(stream).into())
