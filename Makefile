@@ -4,7 +4,7 @@
 export PATH := /usr/bin:/bin:/usr/sbin:/sbin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: setup blobs agents build test test-packages test-crossings test-suites demo bench-translate bench-recode bench-quiesce bench-containers fmt lint clean help
+.PHONY: setup blobs agents build test test-packages test-crossings test-containers test-suites demo bench-translate bench-recode bench-quiesce bench-containers fmt lint clean help
 
 setup: ## install missing Debian packages and fetch crates
 	@setup/install
@@ -26,6 +26,9 @@ test-packages: setup ## run two dozen Debian programs under the runtime for each
 
 test-crossings: setup blobs agents ## redis, nginx, Python and threads cross 20 times, the servers under load, and twice to arm64
 	cargo test -q -p tranship --locked --features long --test nodes servers::
+
+test-containers: setup blobs agents ## redis, nginx, memcached and three processes in containers go to arm64 and back ten times under load
+	cargo test -q -p tranship --locked --features long --test nodes -- --test-threads 1 --nocapture rounds:: containers::
 
 test-suites: build ## compare other projects' test suites natively and translated; writes docs/suites.md
 	target/release/tranship-suites --output docs/suites.md

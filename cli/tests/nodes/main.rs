@@ -14,5 +14,6 @@ mod joining;
 mod lab;
 mod load;
 mod program;
+mod rounds;
 mod servers;
 mod supply;

@@ -36,9 +36,9 @@ pub(crate) fn c_root(lab: &TestLab, source: &str) -> PathBuf {
     root
 }
 
-/// A root directory with Debian's redis, nginx and Python in it, and a program of `tests/programs` beside.
+/// A root directory with Debian's memcached, redis, nginx and Python in it, and a program of `tests/programs` beside.
 pub(crate) fn debian_root(lab: &TestLab) -> PathBuf {
-    let packages = &["nginx-light", "python3", "redis-server"];
+    let packages = &["memcached", "nginx-light", "python3", "redis-server"];
     let recipe = Recipe { suite: "bookworm", architecture: "amd64", packages, engine: false };
     let tree = Lab::new(None).tree("servers", &recipe).unwrap();
     let root = lab.path("root");
@@ -48,6 +48,8 @@ pub(crate) fn debian_root(lab: &TestLab) -> PathBuf {
     for useless in ["dev", "usr/share/doc", "usr/share/locale", "usr/share/man", "usr/share/perl"] {
         fs::remove_dir_all(root.join(useless)).unwrap();
     }
+    fs::write(root.join("etc/passwd"), "root:x:0:0:root:/:/bin/sh\n").unwrap();
+    fs::write(root.join("etc/group"), "root:x:0:\n").unwrap();
     root
 }
 

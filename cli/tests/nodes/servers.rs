@@ -105,8 +105,6 @@ fn nginx_with_two_workers(journey: &Journey, test: &str) {
         fs::create_dir_all(root.join(directory)).unwrap();
     }
     fs::copy(source("nginx.conf"), root.join("nginx.conf")).unwrap();
-    fs::write(root.join("etc/passwd"), "root:x:0:0:root:/:/bin/sh\n").unwrap();
-    fs::write(root.join("etc/group"), "root:x:0:\n").unwrap();
     let contents: Vec<u8> =
         (0..500_000_u64).flat_map(|block| block.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
     fs::write(root.join("files/data"), &contents).unwrap();
