@@ -133,13 +133,14 @@ impl Channel {
         Ok(())
     }
 
-    /// The same local connection once more, for a second thread: one may send while the other receives.
+    /// The same local connection once more, as patient as this is, for a second thread: one may send while the other
+    /// receives.
     pub fn duplicate(&self) -> Result<Channel> {
         let Stream::Local(socket) = &self.stream else {
             return Err(NodeError::protocol("only local connections can be had twice"));
         };
         let socket = socket.try_clone().map_err(|why| NodeError::io("duplicating a connection", why))?;
-        Channel::over(socket.into(), &self.peer)
+        Ok(Channel { stream: Stream::Local(File::from(OwnedFd::from(socket))), peer: self.peer.clone() })
     }
 
     /// Send a message without a body.
