@@ -6,16 +6,17 @@ use crate::cpio;
 use crate::debian::{self, Recipe, SUITE};
 use crate::engine;
 use crate::error::{LabError, Result};
+use crate::registry;
 use crate::state::Lock;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The root of nodes on this kernel. The emulator for the virtual machine is in it too.
+/// The root of nodes on this kernel. The emulator for the virtual machine is in it too, and the registry.
 const X86_64: Recipe = Recipe {
     suite: SUITE,
     architecture: "amd64",
-    packages: &["base-files", "qemu-system-arm"],
+    packages: &["base-files", registry::PACKAGE, "qemu-system-arm"],
     engine: true,
 };
 /// The virtual machine's root and kernel.

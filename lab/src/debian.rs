@@ -3,6 +3,7 @@
 
 use crate::engine;
 use crate::error::{LabError, Result};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,6 +11,8 @@ use std::process::{Command, Stdio};
 
 /// The release that nodes are made of: it has CRIU 4.2.
 pub(crate) const SUITE: &str = "forky";
+/// The one before, for some packages of the engines.
+const OLDER: &str = "trixie";
 
 /// A root tree to make.
 #[derive(Debug)]
@@ -20,8 +23,19 @@ pub struct Recipe {
     pub architecture: &'static str,
     /// Packages; what they depend on comes too.
     pub packages: &'static [&'static str],
-    /// Whether it has Podman, runc and CRIU, set up for nodes.
+    /// Whether it has engines, runc and CRIU, set up for nodes.
     pub engine: bool,
+}
+
+impl Recipe {
+    /// Linux's name of the machine.
+    fn machine(&self) -> &'static str {
+        match self.architecture {
+            "amd64" => "x86_64",
+            "arm64" => "aarch64",
+            other => other,
+        }
+    }
 }
 
 /// Extract the recipe's packages into `root`; what apt says goes to `log`.
@@ -40,9 +54,26 @@ pub(crate) fn extract(recipe: &Recipe, root: &Path, log: &Path) -> Result<()> {
         false => recipe.packages.to_vec(),
     };
     command.arg(format!("--include={}", packages.join(",")));
-    command.arg(recipe.suite).arg(root).arg(mirror);
+    if recipe.engine {
+        // apt_preferences(5)
+        let pins =
+            format!("Package: {}\nPin: release n={OLDER}\nPin-Priority: 1000", engine::OLDER.join(" "));
+        command.arg(format!("--setup-hook=echo '{pins}' >\"$1/etc/apt/preferences.d/older\""));
+    }
+    command.arg(recipe.suite).arg(root);
+    match recipe.engine {
+        true => command.args([recipe.suite, OLDER].map(|suite| format!("deb {mirror} {suite} main"))),
+        false => command.arg(mirror),
+    };
     run(command, "mmdebstrap", "mmdebstrap", output, errors, log)?;
-    if recipe.engine { engine::set_up(root) } else { Ok(()) }
+    if recipe.engine { engine::set_up(root, recipe.machine()) } else { Ok(()) }
+}
+
+/// The line that executes a program out of the root of an x86-64 machine here, by that root's own dynamic linker and libraries.
+pub(crate) fn program(root: &Path, program: &str) -> Vec<OsString> {
+    let file = |path: &str| root.join(path).into_os_string();
+    let libraries = file("usr/lib/x86_64-linux-gnu");
+    vec![file("usr/lib64/ld-linux-x86-64.so.2"), "--library-path".into(), libraries, file(program)]
 }
 
 /// Make an ext4 image of `bytes` with the contents of `root`.

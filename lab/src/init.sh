@@ -1,6 +1,7 @@
 #!/bin/busybox sh
 # First program of the virtual machine: modules, disk, network; then the node takes over. Kernel parameters, as
-# environment, say at which port its agent listens (tranship_port) and which machine this is (tranship_isa).
+# environment, say at which port its agent listens (tranship_port), its address on the local network (tranship_lan) and which
+# machine this is (tranship_isa).
 b=/bin/busybox
 $b mount -t devtmpfs dev /dev
 $b mount -t proc proc /proc
@@ -31,7 +32,7 @@ for at in dev/shm run tmp; do
 done
 export PATH=/usr/sbin:/usr/bin
 # Containers are on a bridge to the lab's local network.
-for words in "link add name lan0 type bridge" "link set eth1 master lan0 up" "link set lan0 up"; do
+for words in "link add name lan0 type bridge" "link set eth1 master lan0 up" "address add $tranship_lan/24 dev lan0" "link set lan0 up"; do
     $b chroot /root ip $words
 done
 exec $b switch_root /root "/opt/tranship/node-$tranship_isa" init --listen "0.0.0.0:$tranship_port" --allow-execute

@@ -6,6 +6,7 @@ use crate::error::{LabError, Result};
 use crate::process::{self, Recorded};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -20,7 +21,16 @@ pub const NETWORK: &str = "lan";
 /// Its addresses.
 const SUBNET: &str = "10.77.0.0/24";
 /// The client's.
-const CLIENT: &str = "10.77.0.1";
+pub(crate) const CLIENT: &str = "10.77.0.1";
+/// The node's that is called `name`; containers have theirs from 10.77.0.100 on.
+pub(crate) fn address(name: &str) -> &'static str {
+    match name {
+        "x86" => "10.77.0.11",
+        "x86b" => "10.77.0.12",
+        _ => "10.77.0.13",
+    }
+}
+
 /// Name of the bridge, in the switch and in nodes.
 pub(crate) const BRIDGE: &str = "lan0";
 /// Name of a node's link to the switch.
@@ -78,8 +88,8 @@ impl Switch {
         Switch { network: PathBuf::from(format!("/proc/{}/ns/net", process.pid)) }
     }
 
-    /// Plug in the node on this kernel whose first process is a child of `process`.
-    pub(crate) fn plug_in(&self, name: &str, process: &Recorded) -> Result<()> {
+    /// Plug in the node on this kernel whose first process is a child of `process`, with its address.
+    pub(crate) fn plug_in(&self, name: &str, address: &str, process: &Recorded) -> Result<()> {
         let children = PathBuf::from(format!("/proc/{0}/task/{0}/children", process.pid));
         let first = fs::read_to_string(&children).map_err(LabError::at("reading", &children))?;
         let network = PathBuf::from(format!("/proc/{}/root/{NODE_NETWORK}", first.trim()));
@@ -88,6 +98,7 @@ impl Switch {
         self.ip(&format!("link set {UPLINK} netns {}", network.display()))?;
         let node = Switch { network };
         node.ip(&format!("link add name {BRIDGE} type bridge"))?;
+        node.ip(&format!("address add {address}/24 dev {BRIDGE}"))?;
         node.ip(&format!("link set {UPLINK} master {BRIDGE} up"))?;
         node.ip(&format!("link set {BRIDGE} up"))
     }
@@ -102,9 +113,15 @@ impl Switch {
 
     /// A command that sees the network as a machine on it.
     pub(crate) fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("nsenter");
-        command.arg(format!("--net={}", self.network.display())).arg("--").arg(program);
+        let [nsenter, words @ ..] = &self.enter()[..] else { return Command::new(program) };
+        let mut command = Command::new(nsenter);
+        command.args(words).arg(program);
         command
+    }
+
+    /// What such a command begins with.
+    pub(crate) fn enter(&self) -> Vec<OsString> {
+        vec!["nsenter".into(), format!("--net={}", self.network.display()).into(), "--".into()]
     }
 
     /// Run ip(8) there.

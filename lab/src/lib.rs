@@ -11,6 +11,7 @@ mod error;
 mod lan;
 mod local;
 mod process;
+mod registry;
 mod state;
 mod vm;
 
@@ -18,9 +19,11 @@ pub use companions::companions;
 pub use debian::Recipe;
 pub use error::{LabError, Result};
 pub use lan::NETWORK;
+pub use registry::REGISTRY;
 pub use state::{Kind, LabFile, NodeEntry};
 
 use lan::Switch;
+use process::Recorded;
 use state::Lock;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -146,10 +149,21 @@ impl Lab {
         let switch = self.switch(&mut lab)?;
         for (name, entry) in fresh.into_iter().filter_map(|name| Some((name, lab.nodes.get(name)?))) {
             if entry.kind == Kind::Local {
-                switch.plug_in(name, &entry.process)?;
+                switch.plug_in(name, lan::address(name), &entry.process)?;
             }
         }
+        self.registry(&mut lab, &switch, say)?;
         Ok(lab)
+    }
+
+    /// Start the registry if it does not run.
+    fn registry(&self, lab: &mut LabFile, switch: &Switch, say: &mut dyn FnMut(&str)) -> Result<()> {
+        if !lab.registry.as_ref().is_some_and(Recorded::lives) {
+            let tools = self.x86_root(say)?;
+            lab.registry = Some(registry::start(switch, &tools, &self.state.join("registry"))?);
+            lab.save(&self.state)?;
+        }
+        Ok(())
     }
 
     /// The local network, started if it does not run.
@@ -225,11 +239,14 @@ impl Lab {
             let directory = self.state.join(name);
             fs::remove_dir_all(&directory).map_err(LabError::at("removing", &directory))?;
         }
-        if lab.nodes.is_empty()
-            && let Some(switch) = lab.switch.take()
-        {
-            switch.end();
+        if lab.nodes.is_empty() {
+            let companions = [lab.registry.take(), lab.switch.take()];
+            companions.iter().flatten().for_each(Recorded::end);
             lab.save(&self.state)?;
+            let images = self.state.join("registry");
+            if images.exists() {
+                fs::remove_dir_all(&images).map_err(LabError::at("removing", &images))?;
+            }
         }
         Ok(())
     }

@@ -54,12 +54,14 @@ pub struct LabFile {
     pub nodes: BTreeMap<String, NodeEntry>,
     /// The local network that they are on.
     pub switch: Option<Recorded>,
+    /// The registry on it.
+    pub registry: Option<Recorded>,
 }
 
 impl LabFile {
     /// A lab without nodes and with an authority of its own.
     pub(crate) fn new() -> Result<LabFile> {
-        Ok(LabFile { authority: Authority::new()?, nodes: BTreeMap::new(), switch: None })
+        Ok(LabFile { authority: Authority::new()?, nodes: BTreeMap::new(), switch: None, registry: None })
     }
 
     /// Whom its nodes and clients believe.

@@ -2,7 +2,9 @@
 
 use crate::build::Vm;
 use crate::cpio;
+use crate::debian;
 use crate::error::{LabError, Result};
+use crate::lan;
 use crate::local::free_port;
 use crate::process;
 use crate::state::{CONSOLE, Kind, NodeEntry};
@@ -15,6 +17,8 @@ use tranship_node::trust::MEMBERSHIP_FILE;
 
 /// This machine, as the virtual one sees it (QEMU's user-mode network).
 pub(crate) const HOST: &str = "10.0.2.2";
+/// The node's name.
+const NAME: &str = "arm64";
 /// Port of the agent in the machine.
 const AGENT_PORT: u16 = 7700;
 /// The machine.
@@ -46,24 +50,20 @@ pub(crate) fn start(
     Ok(NodeEntry { kind: Kind::Vm, port, process })
 }
 
-/// QEMU out of a root, run by that root's own dynamic linker and libraries.
+/// QEMU out of a root.
 fn emulator(tools: &Path) -> Vec<OsString> {
-    let file = |path: &str| tools.join(path).into_os_string();
-    vec![
-        file("usr/lib64/ld-linux-x86-64.so.2"),
-        "--library-path".into(),
-        file("usr/lib/x86_64-linux-gnu"),
-        file("usr/bin/qemu-system-aarch64"),
-        "-L".into(),
-        file("usr/share/qemu"),
-    ]
+    let mut line = debian::program(tools, "usr/bin/qemu-system-aarch64");
+    line.extend(["-L".into(), tools.join("usr/share/qemu").into_os_string()]);
+    line
 }
 
 fn arguments(vm: &Vm, initramfs: &Path, port: u16, lan: &OwnedFd, console: &Path) -> Vec<OsString> {
     let text = |path: &Path| path.display().to_string();
     // kpti=0: page-table isolation makes every system call eight times as slow under emulation.
-    let parameters =
-        format!("console=ttyAMA0 quiet mitigations=off kpti=0 tranship_isa={ISA} tranship_port={AGENT_PORT}");
+    let parameters = [
+        "console=ttyAMA0 quiet mitigations=off kpti=0".to_owned(),
+        format!("tranship_isa={ISA} tranship_port={AGENT_PORT} tranship_lan={}", lan::address(NAME)),
+    ];
     let options = [
         ("-machine", "virt,gic-version=3".to_owned()),
         ("-cpu", CPU.to_owned()),
@@ -72,7 +72,7 @@ fn arguments(vm: &Vm, initramfs: &Path, port: u16, lan: &OwnedFd, console: &Path
         ("-accel", "tcg,thread=multi,tb-size=512".to_owned()),
         ("-kernel", text(&vm.kernel)),
         ("-initrd", text(initramfs)),
-        ("-append", parameters),
+        ("-append", parameters.join(" ")),
         ("-drive", format!("if=none,id=disk,file={},format=raw,cache=unsafe,snapshot=on", text(&vm.disk))),
         ("-device", "virtio-blk-pci,drive=disk".to_owned()),
         ("-netdev", format!("user,id=net,hostfwd=tcp:127.0.0.1:{port}-:{AGENT_PORT}")),
