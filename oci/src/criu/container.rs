@@ -1,6 +1,7 @@
 //! A container on its way into a checkpoint or out of one.
 
 use super::guard::Guard;
+use super::pause;
 use super::rpc::{InheritFd, Options};
 use crate::delegate::BUNDLE;
 use crate::error::{OciError, Result};
@@ -57,9 +58,11 @@ impl Container {
         }
         let home = Home { filter: filter(foreign::GUEST)? };
         let guard = Guard::of(pid)?;
-        if let Err(error) = quiesce::park(pid) {
+        if let Err(error) = pause::while_thawed(pid, || Ok(quiesce::park(pid)?)) {
+            // It was perhaps parked, and could not be paused again.
+            let _ = quiesce::release(pid);
             guard.dismiss();
-            return Err(error.into());
+            return Err(error);
         }
         let stays = options.leave_running();
         let container = Container::Dumping { pid, stays, images, home, guard };

@@ -11,6 +11,7 @@ mod container;
 mod control_groups;
 mod gate;
 mod guard;
+mod pause;
 mod relay;
 mod rpc;
 mod socket;
