@@ -23,10 +23,8 @@ pub fn bars(record: &Record) -> Result<String> {
     lines.extend((0..HEIGHT).map(|line| bar_line(&steps, top, line)));
     let column_of = |ms: u64| (ms.saturating_sub(start) * BARS as u64 / (end - start)) as usize;
     lines.push(format!("{:>5} └{}", 0, axis(&record.phases, column_of)));
-    lines.push(texts(&record.phases, column_of, |phase| phase.name.clone()));
-    lines.push(texts(&record.phases, column_of, |phase| {
-        format!("{:.1} s", phase.to_ms.saturating_sub(phase.from_ms) as f64 / 1e3)
-    }));
+    lines.push(texts(&record.phases, column_of, name));
+    lines.push(texts(&record.phases, column_of, duration));
     Ok(lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect())
 }
 
@@ -49,18 +47,33 @@ fn axis(phases: &[Phase], column_of: impl Fn(u64) -> usize) -> String {
     (0..BARS).map(|column| if ticks.contains(&column) { '┴' } else { '─' }).collect()
 }
 
-/// A text in the middle below each phase, or as much of it as there is room for.
-fn texts(phases: &[Phase], column_of: impl Fn(u64) -> usize, text: impl Fn(&Phase) -> String) -> String {
+/// A text in the middle below each phase.
+fn texts(
+    phases: &[Phase],
+    column_of: impl Fn(u64) -> usize,
+    text: impl Fn(&Phase, usize) -> String,
+) -> String {
     let mut line = " ".repeat(SCALE);
     for phase in phases {
-        let (from, to) = (column_of(phase.from_ms), column_of(phase.to_ms).min(BARS));
-        let behind = (line.chars().count() - SCALE).max(from);
-        line.extend(std::iter::repeat_n(' ', behind + SCALE - line.chars().count()));
-        let room = to.saturating_sub(behind);
-        let text: String = text(phase).chars().take(room.saturating_sub(1)).collect();
-        line.push_str(&format!("{text:^room$}"));
+        let (from, to) = (column_of(phase.from_ms), column_of(phase.to_ms));
+        let missing = (SCALE + from).saturating_sub(line.chars().count());
+        let room = to.saturating_sub(from);
+        line.push_str(&format!("{:missing$}{:^room$}", "", text(phase, room)));
     }
     line
+}
+
+/// As much of a phase's name as there is room for; what is behind a comma can be missed.
+fn name(phase: &Phase, room: usize) -> String {
+    let short = phase.name.split(',').next().unwrap_or_default();
+    let name = if phase.name.chars().count() < room { &phase.name } else { short };
+    name.chars().take(room).collect()
+}
+
+/// How long a phase was, if there is room for it.
+fn duration(phase: &Phase, room: usize) -> String {
+    let text = format!("{:.0} s", phase.to_ms.saturating_sub(phase.from_ms) as f64 / 1e3);
+    if text.len() <= room { text } else { String::new() }
 }
 
 #[cfg(test)]
@@ -82,9 +95,9 @@ mod tests {
         assert_eq!(cell(lines[9], 24), Some('┴'));
         assert_eq!(
             lines[10],
-            "                 x86                    moving         a name that is too long"
+            "                 x86                    moving         a name that is too long f"
         );
-        assert!(lines[11].contains("10.0 s"), "{drawn}");
+        assert!(lines[11].contains("10 s"), "{drawn}");
     }
 
     #[test]
