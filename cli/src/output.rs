@@ -119,7 +119,8 @@ impl Display {
 
     /// Show how far it is.
     pub(crate) fn show_in(&mut self, report: &ProgressReport, measure: Measure) {
-        if self.quiet || self.start.elapsed() < SHORT {
+        // What has no name yet begins just now.
+        if self.quiet || report.phase.is_empty() || self.start.elapsed() < SHORT {
             return;
         }
         if report.phase != self.phase {

@@ -5,6 +5,7 @@ use crate::output::{Context, bytes, table};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::io::{Write, stderr, stdin, stdout};
+use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 use tranship_lab::{NETWORK, NodeStatus};
 use tranship_node::protocol::{NodeInfo, Output};
@@ -88,26 +89,21 @@ impl Lab {
 }
 
 fn execute(context: &Context, node: &str, words: &[String]) -> Result<ExitCode> {
-    let code = match node == NETWORK {
-        true => {
-            let (program, arguments) =
-                words.split_first().ok_or_else(|| CliError::io("executing", "nothing"))?;
-            let status = context.lab.on_lan(program)?.args(arguments).status();
-            status.map_err(|why| CliError::io("executing nsenter", why))?.code().unwrap_or(1)
-        }
-        false => {
-            let node = context.lab.load()?.node(node)?;
-            // Who reads the output may have had enough.
-            let status = node.execute(words, stdin(), |which, bytes| {
-                let _ = match which {
-                    Output::Stdout => stdout().write_all(bytes).and_then(|()| stdout().flush()),
-                    Output::Stderr => stderr().write_all(bytes),
-                };
-            })?;
-            status.shell_code()
-        }
-    };
-    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+    if node == NETWORK {
+        let (program, arguments) = words.split_first().ok_or_else(|| CliError::io("executing", "nothing"))?;
+        // In the place of this process, so that signals reach it.
+        let why = context.lab.on_lan(program)?.args(arguments).exec();
+        return Err(CliError::io("executing nsenter", why));
+    }
+    let node = context.lab.load()?.node(node)?;
+    // Who reads the output may have had enough.
+    let status = node.execute(words, stdin(), |which, bytes| {
+        let _ = match which {
+            Output::Stdout => stdout().write_all(bytes).and_then(|()| stdout().flush()),
+            Output::Stderr => stderr().write_all(bytes),
+        };
+    })?;
+    Ok(ExitCode::from(u8::try_from(status.shell_code()).unwrap_or(1)))
 }
 
 fn show(context: &Context) -> Result<ExitCode> {

@@ -9,6 +9,8 @@ mod containers;
 mod crossings;
 mod dam;
 mod deaths;
+#[cfg(feature = "long")]
+mod engines;
 mod homecoming;
 mod joining;
 mod lab;

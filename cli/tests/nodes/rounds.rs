@@ -1,7 +1,7 @@
 //! Servers in containers go to arm64 and back; clients outside of both nodes keep their connections, and every answer is
 //! checked. `make test-containers` has them go ten times.
 
-use crate::containers::{ADDRESS, PATIENCE, in_lan};
+use crate::containers::{ADDRESS, PATIENCE};
 use crate::lab::{TestLab, wait_for};
 use crate::program::{debian_root, source};
 use std::fs;
@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread::{JoinHandle, sleep};
+use std::thread::{self, JoinHandle, sleep};
 use std::time::Duration;
 
 /// There and back, so many times.
@@ -20,9 +20,9 @@ const ANSWERS: u64 = 5;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A client with one connection, which it never makes anew.
-trait Client {
-    /// Connect to the server, as one of many clients.
-    fn connect(stream: TcpStream, number: usize) -> Self;
+trait Client: Send + 'static {
+    /// One of many clients, with its connection.
+    fn of(stream: TcpStream, number: usize) -> Self;
     /// Ask something and check the answer.
     fn ask(&mut self, turn: u64);
     /// Check all that was acknowledged.
@@ -37,16 +37,15 @@ struct Clients {
 }
 
 impl Clients {
-    fn start<C: Client>(lab: &TestLab, port: u16, count: usize) -> Clients {
+    fn start<C: Client>(connections: Vec<TcpStream>) -> Clients {
         let is_over = Arc::new(AtomicBool::new(false));
-        let answered: Arc<[AtomicU64]> = (0..count).map(|_| AtomicU64::new(0)).collect();
-        let run = |number| {
+        let answered: Arc<[AtomicU64]> = connections.iter().map(|_| AtomicU64::new(0)).collect();
+        let run = |(number, stream): (usize, TcpStream)| {
             let (is_over, answered) = (is_over.clone(), answered.clone());
-            in_lan(lab, move || {
-                let stream = TcpStream::connect((ADDRESS, port)).unwrap();
-                stream.set_nodelay(true).unwrap();
-                stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                let mut client = C::connect(stream, number);
+            stream.set_nodelay(true).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut client = C::of(stream, number);
+            thread::spawn(move || {
                 for turn in 0.. {
                     if is_over.load(Relaxed) {
                         break;
@@ -58,7 +57,7 @@ impl Clients {
                 client.check();
             })
         };
-        let threads = (0..count).map(run).collect();
+        let threads = connections.into_iter().enumerate().map(run).collect();
         Clients { is_over, answered, threads }
     }
 
@@ -102,16 +101,11 @@ fn cross<C: Client>(lab: &TestLab, port: u16, server: &[&str], clients: usize) {
     let run =
         ["podman", "run", "--detach", "--network", "lan", "--ip", ADDRESS, "--name", "server", "server"];
     lab.on("x86", &[&run[..], server].concat());
-    let listens = move || in_lan_once(lab, move || TcpStream::connect((ADDRESS, port)).is_ok());
-    wait_for("the server", || listens().then_some(()));
-    let clients = Clients::start::<C>(lab, port, clients);
+    wait_for("the server", || lab.connect(port, 1).ok());
+    let clients = Clients::start::<C>(lab.connect(port, clients).unwrap());
     travel(lab, "server", || clients.go_on());
     clients.end();
     lab.on("x86", &["podman", "rm", "--force", "--time", "0", "server"]);
-}
-
-fn in_lan_once<T: Send + 'static>(lab: &TestLab, work: impl FnOnce() -> T + Send + 'static) -> T {
-    in_lan(lab, work).join().unwrap()
 }
 
 // ---- memcached ----
@@ -139,7 +133,7 @@ impl Memcached {
 }
 
 impl Client for Memcached {
-    fn connect(stream: TcpStream, number: usize) -> Memcached {
+    fn of(stream: TcpStream, number: usize) -> Memcached {
         Memcached { stream: BufReader::new(stream), number, stored: Vec::new() }
     }
 
@@ -184,7 +178,7 @@ struct Browser {
 }
 
 impl Client for Browser {
-    fn connect(stream: TcpStream, _: usize) -> Browser {
+    fn of(stream: TcpStream, _: usize) -> Browser {
         Browser { stream: BufReader::new(stream), files: (0..FILES.len()).map(contents).collect() }
     }
 
@@ -239,7 +233,7 @@ impl Account {
 }
 
 impl Client for Account {
-    fn connect(stream: TcpStream, number: usize) -> Account {
+    fn of(stream: TcpStream, number: usize) -> Account {
         Account { stream: BufReader::new(stream), number, total: 0 }
     }
 

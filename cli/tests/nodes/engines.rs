@@ -1,0 +1,208 @@
+//! Redis goes to arm64 and back through Docker and through containerd, by their own commands alone: the OCI runtime does the
+//! rest. Clients outside of both nodes keep their connections; as these engines do not hold packets back while a container
+//! is between two nodes, the network does.
+
+use crate::containers::ADDRESS;
+use crate::lab::{TestLab, wait_for};
+use crate::program::debian_root;
+use std::process::Stdio;
+use tranship_lab::REGISTRY;
+
+/// The container's, and its network's, on every node.
+const HARDWARE_ADDRESS: &str = "02:00:0a:4d:00:64";
+const SUBNET: &str = "10.77.0.0/24";
+const SERVER: &str = "redis-server --bind 0.0.0.0 --protected-mode no --save ''";
+
+/// Nodes with their addresses.
+const HOME: (&str, &str) = ("x86", "10.77.0.11");
+const ABROAD: (&str, &str) = ("arm64", "10.77.0.13");
+
+/// An engine on two nodes.
+trait Engine {
+    /// Set it up on a node with this address.
+    fn set_up(lab: &TestLab, node: &str, address: &str);
+    /// Start the server.
+    fn run(lab: &TestLab, node: &str);
+    /// Move it.
+    fn cross(lab: &TestLab, from: &str, to: &str);
+}
+
+impl TestLab {
+    /// A shell's commands on a node.
+    fn shell(&self, node: &str, commands: &str) -> String {
+        self.on(node, &["sh", "-ec", commands])
+    }
+
+    /// Start a server that stays.
+    fn daemon(&self, node: &str, daemon: &str, is_ready: &str) {
+        self.shell(node, &format!("busybox setsid {daemon} >/var/log/daemon.log 2>&1 </dev/null &"));
+        let asked = ["lab", "exec", node, "--", "sh", "-c", is_ready];
+        wait_for(daemon, || self.run(&asked).status.success().then_some(()));
+    }
+
+    /// Carry what a command writes on one node to a command that reads it on another one.
+    fn carry(&self, from: &str, writes: &str, to: &str, reads: &str) {
+        let mut writer = self
+            .command(&["lab", "exec", from, "--", "sh", "-ec", writes])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut reader = self.command(&["lab", "exec", to, "--", "sh", "-ec", reads]);
+        let status = reader.stdin(writer.stdout.take().unwrap()).status().unwrap();
+        assert!(writer.wait().unwrap().success() && status.success());
+    }
+
+    /// Have the network drop what goes to the container's address and what comes from there, while `work` is done.
+    fn while_cut_off(&self, work: impl FnOnce()) {
+        let nft = |rules: &str| self.ok(&["lab", "exec", "lan", "--", "nft", rules]);
+        nft("add table netdev cut");
+        for (chain, hook, side) in [("to", "egress", "daddr"), ("from", "ingress", "saddr")] {
+            nft(&format!(
+                "add chain netdev cut {chain} {{ type filter hook {hook} device lan0 priority 0; }}"
+            ));
+            nft(&format!("add rule netdev cut {chain} ip {side} {ADDRESS} drop"));
+        }
+        work();
+        nft("delete table netdev cut");
+    }
+}
+
+/// Redis under load, there and back.
+fn cross<E: Engine>(test: &str) {
+    let lab = TestLab::with(test, "x86,arm64");
+    let image = format!("{REGISTRY}/servers");
+    lab.image(HOME.0, &image, &debian_root(&lab));
+    lab.on(HOME.0, &["podman", "push", "--quiet", &image]);
+    for (node, address) in [HOME, ABROAD] {
+        lab.shell(node, "echo tcp-established >> /etc/criu/runc.conf");
+        E::set_up(&lab, node, address);
+    }
+    E::run(&lab, HOME.0);
+    wait_for("redis", || lab.connect(6379, 1).ok());
+    let clients = lab.clients();
+    let go_on = || {
+        let before = clients.acknowledged();
+        wait_for("writes", || (clients.acknowledged() > before + 500).then_some(()));
+    };
+    for (from, to) in [(HOME.0, ABROAD.0), (ABROAD.0, HOME.0)] {
+        go_on();
+        lab.while_cut_off(|| E::cross(&lab, from, to));
+    }
+    go_on();
+    let outcome = clients.end();
+    assert!(outcome.is_whole(), "{outcome:?}");
+}
+
+struct Docker;
+
+impl Docker {
+    fn container(command: &str) -> String {
+        format!(
+            "docker {command} --name cache --platform linux/amd64 --network lan --ip {ADDRESS} \\
+             --mac-address {HARDWARE_ADDRESS} {REGISTRY}/servers {SERVER}"
+        )
+    }
+}
+
+/// Where Docker has a container's checkpoints.
+const CHECKPOINTS: &str = "/var/lib/docker/containers/$(docker inspect --format '{{.Id}}' cache)/checkpoints";
+
+impl Engine for Docker {
+    fn set_up(lab: &TestLab, node: &str, address: &str) {
+        lab.daemon(node, "dockerd", "docker info");
+        let bridge = "--opt com.docker.network.bridge.name=lan0";
+        lab.shell(
+            node,
+            &format!(
+                "docker network create --driver bridge --subnet {SUBNET} --gateway {address} {bridge} lan
+                docker pull --quiet --platform linux/amd64 {REGISTRY}/servers"
+            ),
+        );
+    }
+
+    fn run(lab: &TestLab, node: &str) {
+        lab.shell(node, &Docker::container("run --detach"));
+    }
+
+    fn cross(lab: &TestLab, from: &str, to: &str) {
+        lab.shell(from, "docker checkpoint create cache moving");
+        lab.shell(to, &Docker::container("create"));
+        let unpack = format!("mkdir -p {CHECKPOINTS}; tar -C {CHECKPOINTS} -x");
+        lab.carry(from, &format!("tar -C {CHECKPOINTS} -c moving"), to, &unpack);
+        lab.shell(from, "docker rm cache");
+        lab.shell(to, "docker start --checkpoint moving cache");
+    }
+}
+
+#[test]
+fn docker() {
+    cross::<Docker>("engines_docker");
+}
+
+struct Containerd;
+
+/// The network that the container is put into, as its hardware address and its address are everywhere.
+fn network() -> String {
+    format!(
+        "ip netns add cache
+        ip link add cache type veth peer name eth0 netns cache
+        ip link set cache master lan0 up
+        ip -n cache link set eth0 address {HARDWARE_ADDRESS} up
+        ip -n cache address add {ADDRESS}/24 dev eth0
+        ip -n cache link set lo up"
+    )
+}
+
+impl Engine for Containerd {
+    fn set_up(lab: &TestLab, node: &str, _: &str) {
+        lab.daemon(node, "containerd", "ctr version");
+        lab.shell(
+            node,
+            &format!(
+                "ctr images pull --plain-http --platform linux/amd64 {REGISTRY}/servers:latest >/dev/null"
+            ),
+        );
+    }
+
+    fn run(lab: &TestLab, node: &str) {
+        let options = "--detach --null-io --cpu-shares 0 --cgroup /tranship-lab/cache";
+        let runtime = "--runc-binary /usr/local/bin/tranship-runc --with-ns network:/run/netns/cache";
+        let commands = format!(
+            "{}
+            ctr run {options} {runtime} --platform linux/amd64 {REGISTRY}/servers:latest cache {SERVER}",
+            network()
+        );
+        lab.shell(node, &commands);
+    }
+
+    /// A checkpoint is an image, which goes by way of the registry.
+    fn cross(lab: &TestLab, from: &str, to: &str) {
+        let checkpoint = format!("{REGISTRY}/moving:{to}");
+        lab.shell(
+            from,
+            &format!(
+                "ctr containers checkpoint --task --rw cache {checkpoint}
+                ip netns delete cache
+                ctr tasks kill --signal SIGKILL cache
+                until ctr tasks list | grep -q STOPPED; do busybox sleep 0.1; done
+                ctr tasks delete cache >/dev/null
+                ctr containers delete cache
+                ctr images push --plain-http {checkpoint} >/dev/null"
+            ),
+        );
+        lab.shell(
+            to,
+            &format!(
+                "{}
+                ctr images pull --plain-http {checkpoint} >/dev/null
+                ctr containers restore --live --rw cache {checkpoint}",
+                network()
+            ),
+        );
+    }
+}
+
+#[test]
+fn containerd() {
+    cross::<Containerd>("engines_containerd");
+}
