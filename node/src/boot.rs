@@ -28,7 +28,13 @@ const MOUNTS: [(&CStr, &str); 5] = [
     (c"tmpfs", "/run"),
 ];
 /// What container engines write, as it is called in the state directory of a node on this machine, and where they see it.
-const OF_ENGINES: [(&str, &str); 2] = [("containers", "/var/lib/containers"), ("scratch", "/var/tmp")];
+const OF_ENGINES: [(&str, &str); 5] = [
+    ("containerd", "/var/lib/containerd"),
+    ("containers", "/var/lib/containers"),
+    ("docker", "/var/lib/docker"),
+    ("log", "/var/log"),
+    ("scratch", "/var/tmp"),
+];
 /// Pause before an agent that died is started again.
 const PAUSE: Duration = Duration::from_millis(200);
 

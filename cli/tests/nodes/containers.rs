@@ -25,13 +25,18 @@ impl TestLab {
         self.ok(&[&["lab", "exec", node, "--"], words].concat())
     }
 
-    /// Make an image out of a directory, on a node.
+    /// Make an image for amd64 out of a directory, on a node.
     pub(crate) fn image(&self, node: &str, name: &str, root: &Path) {
+        self.image_for(node, "amd64", name, root);
+    }
+
+    /// The same, for a machine as Debian calls it.
+    pub(crate) fn image_for(&self, node: &str, machine: &str, name: &str, root: &Path) {
         let archive = self.path("image.tar");
         let status =
             std::process::Command::new("tar").arg("-C").arg(root).arg("-cf").arg(&archive).arg(".").status();
         assert!(status.unwrap().success());
-        let words = ["lab", "exec", node, "--", "podman", "import", "--quiet", "--arch", "amd64", "-", name];
+        let words = ["lab", "exec", node, "--", "podman", "import", "--quiet", "--arch", machine, "-", name];
         let imported =
             self.command(&words).stdin(File::open(&archive).unwrap()).stdout(Stdio::null()).status();
         assert!(imported.unwrap().success());

@@ -11,6 +11,9 @@ use tranship_lab::REGISTRY;
 /// The container's, and its network's, on every node.
 const HARDWARE_ADDRESS: &str = "02:00:0a:4d:00:64";
 const SUBNET: &str = "10.77.0.0/24";
+/// Options of CRIU's that these engines have none for, and the annotation by which runc finds them.
+const CRIU_OPTIONS: &str = "/run/criu.conf";
+const ANNOTATION: &str = "--annotation org.criu.config=/run/criu.conf";
 const SERVER: &str = "redis-server --bind 0.0.0.0 --protected-mode no --save ''";
 
 /// Nodes with their addresses.
@@ -55,26 +58,39 @@ impl TestLab {
     /// Have the network drop what goes to the container's address and what comes from there, while `work` is done.
     fn while_cut_off(&self, work: impl FnOnce()) {
         let nft = |rules: &str| self.ok(&["lab", "exec", "lan", "--", "nft", rules]);
-        nft("add table netdev cut");
-        for (chain, hook, side) in [("to", "egress", "daddr"), ("from", "ingress", "saddr")] {
-            nft(&format!(
-                "add chain netdev cut {chain} {{ type filter hook {hook} device lan0 priority 0; }}"
-            ));
-            nft(&format!("add rule netdev cut {chain} ip {side} {ADDRESS} drop"));
+        nft("add table inet cut");
+        for (hook, side) in [("output", "daddr"), ("input", "saddr")] {
+            nft(&format!("add chain inet cut {hook} {{ type filter hook {hook} priority 0; }}"));
+            nft(&format!("add rule inet cut {hook} ip {side} {ADDRESS} drop"));
         }
         work();
-        nft("delete table netdev cut");
+        nft("delete table inet cut");
     }
+}
+
+/// Put the image of an amd64 root into the registry. It says that it is for arm64 too: `ctr containers restore` wants one for the node
+/// that it is on.
+fn publish(lab: &TestLab, image: &str) {
+    let root = debian_root(lab);
+    lab.on(HOME.0, &["podman", "manifest", "create", image]);
+    for machine in ["amd64", "arm64"] {
+        let part = format!("{image}-{machine}");
+        lab.image_for(HOME.0, machine, &part, &root);
+        lab.shell(
+            HOME.0,
+            &format!("podman push --quiet {part}; podman manifest add {image} docker://{part}"),
+        );
+    }
+    lab.on(HOME.0, &["podman", "manifest", "push", image]);
 }
 
 /// Redis under load, there and back.
 fn cross<E: Engine>(test: &str) {
     let lab = TestLab::with(test, "x86,arm64");
     let image = format!("{REGISTRY}/servers");
-    lab.image(HOME.0, &image, &debian_root(&lab));
-    lab.on(HOME.0, &["podman", "push", "--quiet", &image]);
+    publish(&lab, &image);
     for (node, address) in [HOME, ABROAD] {
-        lab.shell(node, "echo tcp-established >> /etc/criu/runc.conf");
+        lab.shell(node, &format!("printf 'network-lock nftables\\ntcp-established\\n' >{CRIU_OPTIONS}"));
         E::set_up(&lab, node, address);
     }
     E::run(&lab, HOME.0);
@@ -98,7 +114,7 @@ struct Docker;
 impl Docker {
     fn container(command: &str) -> String {
         format!(
-            "docker {command} --name cache --platform linux/amd64 --network lan --ip {ADDRESS} \\
+            "docker {command} {ANNOTATION} --name cache --platform linux/amd64 --network lan --ip {ADDRESS} \\
              --mac-address {HARDWARE_ADDRESS} {REGISTRY}/servers {SERVER}"
         )
     }
@@ -125,12 +141,13 @@ impl Engine for Docker {
     }
 
     fn cross(lab: &TestLab, from: &str, to: &str) {
-        lab.shell(from, "docker checkpoint create cache moving");
+        let checkpoint = format!("to-{to}");
+        lab.shell(from, &format!("docker checkpoint create cache {checkpoint}"));
         lab.shell(to, &Docker::container("create"));
         let unpack = format!("mkdir -p {CHECKPOINTS}; tar -C {CHECKPOINTS} -x");
-        lab.carry(from, &format!("tar -C {CHECKPOINTS} -c moving"), to, &unpack);
+        lab.carry(from, &format!("tar -C {CHECKPOINTS} -c {checkpoint}"), to, &unpack);
         lab.shell(from, "docker rm cache");
-        lab.shell(to, "docker start --checkpoint moving cache");
+        lab.shell(to, &format!("docker start --checkpoint {checkpoint} cache"));
     }
 }
 
@@ -156,12 +173,7 @@ fn network() -> String {
 impl Engine for Containerd {
     fn set_up(lab: &TestLab, node: &str, _: &str) {
         lab.daemon(node, "containerd", "ctr version");
-        lab.shell(
-            node,
-            &format!(
-                "ctr images pull --plain-http --platform linux/amd64 {REGISTRY}/servers:latest >/dev/null"
-            ),
-        );
+        lab.shell(node, &format!("ctr images pull --plain-http {REGISTRY}/servers:latest >/dev/null"));
     }
 
     fn run(lab: &TestLab, node: &str) {
@@ -169,7 +181,7 @@ impl Engine for Containerd {
         let runtime = "--runc-binary /usr/local/bin/tranship-runc --with-ns network:/run/netns/cache";
         let commands = format!(
             "{}
-            ctr run {options} {runtime} --platform linux/amd64 {REGISTRY}/servers:latest cache {SERVER}",
+            ctr run {options} {runtime} {ANNOTATION} {REGISTRY}/servers:latest cache {SERVER}",
             network()
         );
         lab.shell(node, &commands);
@@ -182,6 +194,7 @@ impl Engine for Containerd {
             from,
             &format!(
                 "ctr containers checkpoint --task --rw cache {checkpoint}
+                ip link delete cache
                 ip netns delete cache
                 ctr tasks kill --signal SIGKILL cache
                 until ctr tasks list | grep -q STOPPED; do busybox sleep 0.1; done
@@ -194,7 +207,7 @@ impl Engine for Containerd {
             to,
             &format!(
                 "{}
-                ctr images pull --plain-http {checkpoint} >/dev/null
+                ctr content fetch --plain-http --all-platforms {checkpoint} >/dev/null
                 ctr containers restore --live --rw cache {checkpoint}",
                 network()
             ),
