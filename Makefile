@@ -4,7 +4,7 @@
 export PATH := /usr/bin:/bin:/usr/sbin:/sbin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: setup blobs agents build test test-packages test-crossings test-containers test-suites demo bench-translate bench-recode bench-quiesce bench-containers fmt lint clean help
+.PHONY: setup blobs agents build test test-packages test-crossings test-containers test-suites demo demo-programs bench-translate bench-recode bench-quiesce bench-containers fmt lint clean help
 
 setup: ## install missing Debian packages and fetch crates
 	@setup/install
@@ -33,8 +33,11 @@ test-containers: setup blobs agents ## redis, nginx, memcached and three process
 test-suites: build ## compare other projects' test suites natively and translated; writes docs/suites.md
 	target/release/tranship-suites --output docs/suites.md
 
-demo: build ## two Debian programs cross from x86-64 to arm64 and back in mid-run
+demo: build ## redis moves from x86-64 to arm64 and back while 50 clients write to it; ends with a picture of that
 	@cli/demo/run
+
+demo-programs: build ## two Debian programs cross from x86-64 to arm64 and back in mid-run, without a container
+	@cli/demo/programs
 
 bench-translate: build ## compare translated programs with native and qemu-user; writes docs/bench-translate.md
 	target/release/tranship-bench --output docs/bench-translate.md

@@ -89,11 +89,11 @@ pub(crate) fn most(steps: &[Step]) -> f64 {
     steps.iter().map(|step| step.per_second).fold(0.0, f64::max)
 }
 
-/// The round number from `most` on, but for a hundredth.
+/// The round number from `most` on, but for a twentieth.
 pub(crate) fn ceiling(most: f64) -> f64 {
     let unit = 10_f64.powf(most.max(1.0).log10().floor());
     let round = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|factor| factor * unit);
-    round.into_iter().find(|round| *round >= most * 0.99).unwrap_or(most)
+    round.into_iter().find(|round| *round >= most * 0.95).unwrap_or(most)
 }
 
 /// A record that was read.
