@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a page: of every machine that is supported, and of CRIU's images.
 pub const PAGE: u64 = 4096;
@@ -97,6 +97,13 @@ impl<'s> Memory<'s> {
             found += bytes as u64;
         }
         Ok(found)
+    }
+
+    /// Where the page at `address` is, if it is in the set itself: a pages image and the offset in it.
+    pub(crate) fn own(&self, address: u64) -> Option<(&Path, u64)> {
+        let extent = within(&self.extents, &(address..address + PAGE)).pop()?;
+        // The set's own pages image is the first to be opened.
+        (extent.file == 0).then_some((self.files.first()?.0.as_path(), extent.offset))
     }
 
     fn resolve(&mut self, set: &ImageSet, name: &str, depth: u32) -> Result<Vec<Extent>> {

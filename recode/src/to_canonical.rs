@@ -24,7 +24,7 @@ use crate::seccomp::{Filters, NewFilters};
 use crate::set::ImageSet;
 use crate::state::{State, Thread};
 use crate::to_host::dumped_signals;
-use crate::vdso::{self, Place};
+use crate::vdso::{Place, Stubs};
 use crate::vma::{self, Mapping, protection, status};
 use crate::x86_64;
 use protobuf::{MessageDyn, MessageField};
@@ -243,7 +243,7 @@ impl Journey<'_> {
     fn leave_stub(&self, thread: &mut Thread, residue: &Residue, memory: &Memory) -> Result<()> {
         for (address, original) in &residue.pages {
             let Some(at) = thread.cpu.rip.checked_sub(*address) else { continue };
-            match vdso::place_at_home(original, at, self.pid)? {
+            match Stubs::of(original, self.pid)?.place_at_home(at) {
                 Some(Place::Entry(entry)) => thread.cpu.rip = address + entry,
                 Some(Place::Return) => {
                     let mut word = [0; 8];

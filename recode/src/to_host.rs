@@ -21,8 +21,9 @@ use crate::seccomp::{Filters, NewFilters};
 use crate::set::ImageSet;
 use crate::state::{self, State, Thread};
 use crate::to_canonical::find_state;
+use crate::vdso::Stubs;
 use crate::vma::{self, Mapping, protection, status};
-use crate::{aarch64, vdso, x86_64};
+use crate::{aarch64, x86_64};
 use protobuf::{MessageDyn, MessageField};
 use std::collections::BTreeMap;
 use tranship_abi::block::{self, CodeRange, ObjectRef, Range, SigAction, phase};
@@ -277,10 +278,10 @@ impl Journey<'_> {
         let mut image = vec![0; (range.end - range.start) as usize];
         memory.read(range.start, &mut image)?;
         let original = image.clone();
-        vdso::put_stubs(&mut image, self.pid)?;
-        let at_entry = |at: u64| matches!(vdso::place_at_home(&original, at, self.pid), Ok(Some(vdso::Place::Entry(entry))) if entry == at);
+        let stubs = Stubs::of(&original, self.pid)?;
+        stubs.put(&mut image, self.pid)?;
         for thread in state.threads.iter().filter(|thread| range.contains(&thread.cpu.rip)) {
-            if !at_entry(thread.cpu.rip - range.start) {
+            if !stubs.let_go_on(&original, thread.cpu.rip - range.start) {
                 let thread = format!("thread {}", thread.tid);
                 return Err(RecodeError::passing(thread, "is inside the vDSO"));
             }

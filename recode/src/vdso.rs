@@ -3,6 +3,7 @@
 
 use crate::elf::Elf;
 use crate::error::{RecodeError, Result};
+use std::ops::Range;
 use tranship_abi::host::Host;
 
 /// The functions that x86-64 vDSOs export (`arch/x86/entry/vdso/vdso.lds.S`), without the `__vdso_` that each name may
@@ -40,23 +41,48 @@ pub(crate) enum Place {
     Return,
 }
 
-/// Replace the functions in `image`, the pages of the vDSO of process `pid`.
-pub(crate) fn put_stubs(image: &mut [u8], pid: u32) -> Result<()> {
-    for stub in stubs(image, pid)? {
-        let place = image.get_mut(stub.at..stub.at + stub.code.len());
-        place.ok_or_else(|| unknown(pid, "has a function at its very end"))?.copy_from_slice(&stub.code);
+/// The stubs of a vDSO.
+pub(crate) struct Stubs(Vec<Stub>);
+
+impl Stubs {
+    /// Those of the one that is `original` at home, of process `pid`.
+    pub(crate) fn of(original: &[u8], pid: u32) -> Result<Stubs> {
+        stubs(original, pid).map(Stubs)
     }
-    Ok(())
+
+    /// Put them into `image`, the pages of the vDSO.
+    pub(crate) fn put(&self, image: &mut [u8], pid: u32) -> Result<()> {
+        for stub in &self.0 {
+            let place = image.get_mut(stub.range());
+            place.ok_or_else(|| unknown(pid, "has a function at its very end"))?.copy_from_slice(&stub.code);
+        }
+        Ok(())
+    }
+
+    /// Where offset `at` in the vDSO with stubs is in the one without; `None` if it is in no stub.
+    pub(crate) fn place_at_home(&self, at: u64) -> Option<Place> {
+        let at = usize::try_from(at).ok()?;
+        let stub = self.0.iter().find(|stub| stub.range().contains(&at))?;
+        Some(match stub.code[at - stub.at] {
+            RET => Place::Return,
+            _ => Place::Entry(stub.at as u64),
+        })
+    }
+
+    /// Whether a thread that is at offset `at` in `original` can go on in the vDSO with stubs: at a function's start, or where it
+    /// is about to make a system call. The functions read nothing more of the kernel's data after one.
+    pub(crate) fn let_go_on(&self, original: &[u8], at: u64) -> bool {
+        let Ok(at) = usize::try_from(at) else { return false };
+        let is_call = original.get(at..).is_some_and(|code| code.starts_with(&SYSCALL));
+        let is_outside = |stub: &Stub| at.saturating_add(SYSCALL.len()) <= stub.at || stub.range().end <= at;
+        self.0.iter().any(|stub| stub.at == at) || is_call && self.0.iter().all(is_outside)
+    }
 }
 
-/// Where offset `at` in a vDSO with stubs is in `original`, without; `None` if it is in no stub.
-pub(crate) fn place_at_home(original: &[u8], at: u64, pid: u32) -> Result<Option<Place>> {
-    let stubs = stubs(original, pid)?;
-    let hit = stubs.iter().find(|stub| (stub.at as u64..(stub.at + stub.code.len()) as u64).contains(&at));
-    Ok(hit.map(|stub| match stub.code[(at - stub.at as u64) as usize] {
-        RET => Place::Return,
-        _ => Place::Entry(stub.at as u64),
-    }))
+impl Stub {
+    fn range(&self) -> Range<usize> {
+        self.at..self.at.saturating_add(self.code.len())
+    }
 }
 
 fn unknown(pid: u32, what: &str) -> RecodeError {

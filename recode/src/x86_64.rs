@@ -168,6 +168,20 @@ pub(crate) fn thread_info_of(cpu: &Cpu, clear_tid: u64, template: Thread_info_x8
     info
 }
 
+/// Have in `info`, which `from` was made of, what is in `to` instead.
+pub(crate) fn go_on(info: &mut Thread_info_x86, from: &Cpu, to: &Cpu) {
+    if (to.vec, to.mxcsr) != (from.vec, from.mxcsr) {
+        let clear_tid = info.clear_tid_addr();
+        *info = thread_info_of(to, clear_tid, std::mem::take(info));
+        let xsave = info.fpregs.mut_or_insert_default().xsave.mut_or_insert_default();
+        xsave.xstate_bv = Some(xsave.xstate_bv() | component::LEGACY);
+    }
+    let regs = info.gpregs.mut_or_insert_default();
+    set_gprs(regs, &to.gpr);
+    regs.ip = Some(to.rip);
+    regs.flags = Some(to.rflags());
+}
+
 fn set_gprs(r: &mut User_x86_regs_entry, gpr: &Gprs) {
     let to = [
         &mut r.ax, &mut r.cx, &mut r.dx, &mut r.bx, &mut r.sp, &mut r.bp, &mut r.si, &mut r.di, &mut r.r8,

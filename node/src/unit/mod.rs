@@ -18,3 +18,4 @@ pub mod recoding;
 pub mod state_area;
 pub mod supervisor;
 pub mod supply;
+pub mod vdso;

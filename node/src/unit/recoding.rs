@@ -53,7 +53,7 @@ fn mapped(path: &Path) -> Result<MappedFile> {
     MappedFile::open(path, path.display().to_string()).map_err(failure)
 }
 
-fn failure(error: RecodeError) -> NodeError {
+pub(super) fn failure(error: RecodeError) -> NodeError {
     let why = error.to_string();
     match error {
         RecodeError::Passing { .. } => NodeError::DumpAgain { why },

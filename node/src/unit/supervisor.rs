@@ -6,7 +6,7 @@ use super::output::{self, Outputs};
 use super::paths::UnitDir;
 use super::process::{self, Watch};
 use super::supply::Consumers;
-use super::{images, proc, quiesce, recoding};
+use super::{images, proc, quiesce, recoding, vdso};
 use crate::client;
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
@@ -316,7 +316,11 @@ impl Supervisor {
         let gated = criu::dump(&self.directory, running.pid, &running.outputs.names, &set)?;
         report.dump_us = micros(start_dump);
         let start_recode = Instant::now();
-        let recoded = if translated { recoding::to_canonical(&self.directory) } else { Ok(()) };
+        let recoded = if translated {
+            recoding::to_canonical(&self.directory)
+        } else {
+            vdso::leave(&set, running.pid).map(drop)
+        };
         if let Err(error) = recoded.and_then(|()| running.outputs.drain()) {
             self.complain(gated.shut());
             return Err(error);

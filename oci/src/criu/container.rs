@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use tranship_abi::block::BLOB_OFFSET;
 use tranship_node::Isa;
 use tranship_node::unit::state_area::StateArea;
-use tranship_node::unit::{proc, quiesce};
+use tranship_node::unit::{proc, quiesce, vdso};
 use tranship_recode::{
     Home, HostLayout, KernelFiles, MappedFile, RecodeError, Target, check, fresh_beside, inspect, recode,
     recode_in_place,
@@ -39,7 +39,11 @@ pub(super) enum Container {
         guard: Guard,
     },
     /// Its processes are at home, from where they are to be able to go abroad.
-    Leaving { images: PathBuf },
+    Leaving {
+        /// The first process.
+        pid: u32,
+        images: PathBuf,
+    },
     /// It is restored from images that were made of the engine's.
     Restoring {
         images: PathBuf,
@@ -54,7 +58,7 @@ impl Container {
         let pid = options.pid() as u32;
         if pid == 0 || StateArea::find(pid)?.is_none() {
             let is_guest = Isa::here()? == foreign::GUEST;
-            return Ok(is_guest.then_some(Container::Leaving { images }));
+            return Ok(is_guest.then_some(Container::Leaving { pid, images }));
         }
         let home = Home { filter: filter(foreign::GUEST)? };
         let guard = Guard::of(pid)?;
@@ -104,7 +108,7 @@ impl Container {
     pub(super) fn images(&self) -> &Path {
         match self {
             Container::Dumping { images, .. }
-            | Container::Leaving { images }
+            | Container::Leaving { images, .. }
             | Container::Restoring { images, .. } => images,
         }
     }
@@ -113,13 +117,10 @@ impl Container {
     /// dump at another moment could be taken abroad.
     pub(super) fn dumped(&mut self) -> Result<()> {
         match self {
-            Container::Leaving { images } => {
-                match check(images, &Target::Host(layout(Isa::here()?, Some(Vec::new()))?)) {
-                    Err(passing @ RecodeError::Passing { .. }) => Err(passing.into()),
-                    // What else is in the way abroad is nothing to those who stay on machines of the same kind.
-                    _ => Ok(()),
-                }
-            }
+            Container::Leaving { pid, images } => match can_leave(images) {
+                Err(_) if vdso::leave(images, *pid)? => can_leave(images),
+                outcome => outcome,
+            },
             Container::Dumping { images, home, .. } => {
                 Ok(recode_in_place(images, &Target::Canonical(std::mem::take(home))).map(drop)?)
             }
@@ -165,6 +166,15 @@ impl Container {
             let _ = quiesce::release(pid);
             guard.dismiss();
         }
+    }
+}
+
+/// Whether the processes in `images`, which are at home, could go abroad, if not for what soon passes.
+fn can_leave(images: &Path) -> Result<()> {
+    match check(images, &Target::Host(layout(Isa::here()?, Some(Vec::new()))?)) {
+        Err(passing @ RecodeError::Passing { .. }) => Err(passing.into()),
+        // What else is in the way abroad is nothing to those who stay on machines of the same kind.
+        _ => Ok(()),
     }
 }
 

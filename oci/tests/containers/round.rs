@@ -17,6 +17,9 @@ const STEPS: usize = 5;
 /// How long they may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How often a container may be dumped for a checkpoint: seldom again, for a thread in a restartable sequence.
+const FEW: usize = 3;
+
 /// What CRIU takes along only if it is told so.
 const TAKEN_ALONG: &[&str] = &["--file-locks", "--tcp-established"];
 
@@ -30,6 +33,7 @@ pub(crate) fn cross(object: &str) {
     let mut steps = Steps::follow(container.create(false), 0, "at home");
     for (images, place, translated) in PLACES {
         container.checkpoint(images);
+        assert!(container.dumps() <= FEW, "dumped {} times", container.dumps());
         steps = Steps::follow(container.restore(images, *translated), steps.end(), place);
     }
     container.delete();
@@ -148,6 +152,12 @@ impl Container {
 
     fn inside(&self, name: &str) -> PathBuf {
         self.node.path(&self.folder.join(name))
+    }
+
+    /// How often the last checkpoint was dumped.
+    fn dumps(&self) -> usize {
+        let log = fs::read_to_string(self.folder.join("logs/dump.log")).unwrap_or_default();
+        log.lines().filter(|line| line.starts_with("tranship: looked through")).count()
     }
 
     /// What CRIU says is wrong.
