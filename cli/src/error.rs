@@ -33,6 +33,11 @@ pub(crate) enum CliError {
         /// Nodes that were asked.
         nodes: Vec<String>,
     },
+    /// No command has begun a move of it whose end is not known.
+    NoMove {
+        /// The container, as asked for.
+        name: String,
+    },
     /// No node of that name.
     NoNode {
         /// As asked for.
@@ -82,6 +87,7 @@ impl CliError {
             CliError::Io { .. } => "io",
             CliError::NoUnit { .. } => "no-unit",
             CliError::NoSuchThing { .. } => "no-unit",
+            CliError::NoMove { .. } => "no-move",
             CliError::NoNode { .. } => "no-node",
             CliError::LabName { .. } => "lab-name",
             CliError::Strangers { .. } => "strangers",
@@ -106,6 +112,9 @@ impl fmt::Display for CliError {
             }
             CliError::NoUnit { unit, nodes } => {
                 write!(f, "no unit {unit} on {}; `tranship ps` lists what there is", nodes.join(", "))
+            }
+            CliError::NoMove { name } => {
+                write!(f, "no move of {name} was interrupted here; `tranship ps` says where it runs")
             }
             CliError::NoSuchThing { name, nodes } if nodes.is_empty() => {
                 write!(f, "no unit or container {name}: no node is up; start some with `tranship lab up`")

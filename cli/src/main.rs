@@ -1,8 +1,11 @@
 //! `tranship`: the command line. One file per subcommand in `commands`; what they do is in the other crates.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
+
 mod commands;
 mod error;
 mod find;
+mod journal;
 mod nodes;
 mod objects;
 mod output;

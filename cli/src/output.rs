@@ -1,6 +1,7 @@
 //! What users see: results as text or JSON on standard output, progress and errors on standard error.
 
 use crate::error::{CliError, Result};
+use crate::journal::Journal;
 use crate::nodes::Nodes;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -47,6 +48,11 @@ impl Context {
             println!("{}", line.trim_end());
         }
         Ok(())
+    }
+
+    /// The moves that this user's commands have begun.
+    pub(crate) fn journal(&self) -> Journal {
+        Journal::at(self.lab.journal())
     }
 
     /// Say what is being done, once.

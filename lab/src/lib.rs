@@ -82,6 +82,11 @@ impl Lab {
         History::at(self.state.join("history.jsonl"))
     }
 
+    /// Where clients note the moves that they have begun.
+    pub fn journal(&self) -> PathBuf {
+        self.state.join("journal")
+    }
+
     /// Where translated objects are kept.
     pub fn objects(&self) -> PathBuf {
         self.cache.join("objects")

@@ -1,30 +1,38 @@
 //! `tranship migrate`: a unit or a container to another node.
 
-use super::history;
-use crate::error::Result;
+use super::{history, interrupted};
+use crate::error::{CliError, Result};
 use crate::find::{self, Found, Place};
+use crate::journal::Begun;
 use crate::objects::{Supply, Uncompiled};
 use crate::output::{Context, table};
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
 use std::sync::Mutex;
-use tranship_node::UnitId;
 use tranship_node::container::migrate as container;
 use tranship_node::container::preflight::{Finding, Verdict};
 use tranship_node::migrate::{Crossing, Migration, migrate};
+use tranship_node::{NodeError, UnitId};
 
 /// Move a running container or unit to another node.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  tranship migrate cache --to arm64 --keep-address\n  tranship migrate cache --to arm64 --dry-run\n  \
-tranship migrate sum --to x86 --json\n\nIf anything fails, it goes on where it was."
+tranship migrate sum --to x86 --json\n  tranship migrate cache --resume\n\nIf anything fails, it goes on where it was. So it does \
+if this command is killed: then --resume brings a container's move to its end, and --rollback has it run where it was."
 )]
 pub(crate) struct Migrate {
     /// The container or unit.
     name: String,
     /// The node to move it to.
-    #[arg(long, value_name = "NODE")]
-    to: String,
+    #[arg(long, value_name = "NODE", required_unless_present_any = ["resume", "rollback"])]
+    to: Option<String>,
+    /// Bring a container's move to its end of which no command has seen the end, as it was begun.
+    #[arg(long, conflicts_with_all = ["to", "rollback", "dry_run", "keep_address"])]
+    resume: bool,
+    /// Have a container run again where it was before such a move.
+    #[arg(long, conflicts_with_all = ["to", "dry_run", "keep_address"])]
+    rollback: bool,
     /// How a container is to move.
     #[command(flatten)]
     how: How,
@@ -67,29 +75,29 @@ impl From<How> for container::How {
 
 impl Migrate {
     pub(crate) fn run(self, context: &Context) -> Result<ExitCode> {
+        let Some(to) = self.to.as_deref() else {
+            let end = if self.resume { interrupted::resume } else { interrupted::roll_back };
+            return end(context, &self.name);
+        };
         let nodes = context.nodes()?;
         // Named wrongly more often than what is to go there.
-        nodes.node(&self.to)?;
+        nodes.node(to)?;
         let crossing = match find::anything(&nodes, &self.name)? {
-            Found::Unit { id, node } => self.unit(context, &id, &node)?,
-            Found::Container(place) if self.dry_run => return check(context, &place, &self.to, self.how),
-            Found::Container(place) => self.container(context, &place)?,
+            Found::Unit { id, node } => self.unit(context, &id, &node, to)?,
+            Found::Container(place) if self.dry_run => return check(context, &place, to, self.how),
+            Found::Container(place) => conduct(context, &self.name, &place, to, self.how.into())?,
         };
-        if let Err(error) = context.lab.history().add(&crossing) {
-            context.say(&format!("{} has moved, but not into the history: {error}", self.name));
-        }
-        context.print(&crossing, || history::text(std::slice::from_ref(&crossing)))?;
-        Ok(ExitCode::SUCCESS)
+        finish(context, &self.name, &crossing)
     }
 
-    fn unit(&self, context: &Context, id: &UnitId, node: &str) -> Result<Crossing> {
+    fn unit(&self, context: &Context, id: &UnitId, node: &str, to_name: &str) -> Result<Crossing> {
         let nodes = context.nodes()?;
-        let (from, to) = (nodes.node(node)?, nodes.node(&self.to)?);
+        let (from, to) = (nodes.node(node)?, nodes.node(to_name)?);
         let migration = Migration {
             unit: id,
             from: &from,
             to: &to,
-            to_from_there: &nodes.peer(node, &self.to)?,
+            to_from_there: &nodes.peer(node, to_name)?,
             translated: self.translated,
         };
         let display = Mutex::new(context.progress());
@@ -103,19 +111,44 @@ impl Migrate {
         };
         Ok(migrate(&migration, &mut supply)?.1)
     }
+}
 
-    fn container(&self, context: &Context, Place { id, node }: &Place) -> Result<Crossing> {
-        let nodes = context.nodes()?;
-        let migration = container::Migration {
-            container: id,
-            from: &nodes.node(node)?,
-            to: &nodes.node(&self.to)?,
-            to_from_there: &nodes.peer(node, &self.to)?,
-            how: self.how.into(),
-        };
-        let mut display = context.progress();
-        Ok(container::migrate(&migration, &mut |report| display.show(report))?.1)
+/// Move a container, which is called `name`; the journal has it as long as it is not known where it runs.
+pub(super) fn conduct(
+    context: &Context,
+    name: &str,
+    Place { id, node }: &Place,
+    to: &str,
+    how: container::How,
+) -> Result<Crossing> {
+    let nodes = context.nodes()?;
+    let migration = container::Migration {
+        container: id,
+        from: &nodes.node(node)?,
+        to: &nodes.node(to)?,
+        to_from_there: &nodes.peer(node, to)?,
+        how,
+    };
+    let container::How { keep_address, copy_volumes } = how;
+    let [name, id, from, to] = [name, id, node, to].map(str::to_owned);
+    let begun = Begun { name, id, from, to, keep_address, copy_volumes };
+    let journal = context.journal();
+    journal.begin(&begun)?;
+    let mut display = context.progress();
+    let moved = container::migrate(&migration, &mut |report| display.show(report));
+    if !matches!(moved, Err(NodeError::MoveInDoubt { .. })) {
+        journal.end(&begun)?;
     }
+    Ok(moved.map_err(CliError::from)?.1)
+}
+
+/// Put a crossing into the history and say it.
+pub(super) fn finish(context: &Context, name: &str, crossing: &Crossing) -> Result<ExitCode> {
+    if let Err(error) = context.lab.history().add(crossing) {
+        context.say(&format!("{name} has moved, but not into the history: {error}"));
+    }
+    context.print(crossing, || history::text(std::slice::from_ref(crossing)))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Say what would be in the way of a container. The exit code says whether something is.

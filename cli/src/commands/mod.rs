@@ -5,6 +5,7 @@ mod compile;
 mod completions;
 mod forward;
 mod history;
+mod interrupted;
 mod isa;
 mod lab;
 mod lift;

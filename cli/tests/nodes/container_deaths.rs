@@ -12,7 +12,7 @@ use tranship_node::protocol::{Container, Peer};
 
 /// How far the move is when something dies.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-enum Moment {
+pub(crate) enum Moment {
     Announced,
     ImageSent,
     Checkpointed,
@@ -22,7 +22,7 @@ enum Moment {
     Gone,
 }
 
-const MOMENTS: [Moment; 7] = [
+pub(crate) const MOMENTS: [Moment; 7] = [
     Moment::Announced,
     Moment::ImageSent,
     Moment::Checkpointed,
@@ -44,41 +44,47 @@ enum Victim {
 const RUNTIME: &str = "--image-path";
 const CRIU: &str = "criu swrk";
 
-/// A container that counts, on one of two nodes.
-struct Scene {
-    lab: TestLab,
-    image: bool,
+/// A container that counts, on node x86 or on another one.
+pub(crate) struct Scene {
+    pub(crate) lab: TestLab,
+    away: &'static str,
+    /// Whether both have its image.
+    pub(crate) image: bool,
 }
 
 /// The two ends of a move.
-struct Move {
+pub(crate) struct Move {
     leaving: Leaving,
     coming: Coming,
     peer: Peer,
 }
 
 impl Scene {
-    fn begin(test: &str) -> Scene {
-        let lab = TestLab::up(test);
+    pub(crate) fn begin(test: &str, away: &'static str) -> Scene {
+        let lab = TestLab::with(test, &format!("x86,{away}"));
         lab.image("x86", "box", &busybox_root(&lab, 0));
         let count =
             "i=0; while true; do i=$((i + 1)); echo $i >/count.new; mv /count.new /count; sleep 0.01; done";
         let run = ["podman", "run", "--detach", "--network", "none", "--name", "box", "box"];
         lab.on("x86", &[&run[..], &["/bin/busybox", "sh", "-c", count]].concat());
-        Scene { lab, image: false }
+        Scene { lab, away, image: false }
     }
 
-    fn node(&self, name: &str) -> Node {
+    fn other(&self, node: &str) -> &'static str {
+        if node == "x86" { self.away } else { "x86" }
+    }
+
+    pub(crate) fn node(&self, name: &str) -> Node {
         Lab::new(Some(self.lab.state())).load().unwrap().node(name).unwrap()
     }
 
     /// Where it runs, if that is one place.
-    fn place(&self) -> Option<(&'static str, Container)> {
+    pub(crate) fn place(&self) -> Option<(&'static str, Container)> {
         let on = |name: &'static str| {
             let containers = self.node(name).containers().ok()?;
             Some(containers.into_iter().map(move |container| (name, container)))
         };
-        let all: Vec<_> = on("x86")?.chain(on("x86b")?).collect();
+        let all: Vec<_> = on("x86")?.chain(on(self.away)?).collect();
         let running = all.iter().filter(|(_, container)| container.runs()).count();
         assert!(running <= 1, "it runs in two places: {all:?}");
         // What is stopped is on its way still.
@@ -88,7 +94,7 @@ impl Scene {
         }
     }
 
-    fn count(&self, node: &str) -> Option<u64> {
+    pub(crate) fn count(&self, node: &str) -> Option<u64> {
         let said = self.lab.run(&[
             "lab",
             "exec",
@@ -105,9 +111,9 @@ impl Scene {
     }
 
     /// Begin a move, as far as `until`.
-    fn travel(&mut self, until: Moment) -> Move {
+    pub(crate) fn travel(&mut self, until: Moment) -> Move {
         let (from, container) = self.place().unwrap();
-        let to = if from == "x86" { "x86b" } else { "x86" };
+        let to = self.other(from);
         let (old, new) = (self.node(from), self.node(to));
         let of = MoveId::random().unwrap();
         let (leaving, container) = old.depart(&of, &container.id).unwrap();
@@ -146,15 +152,19 @@ impl Scene {
     }
 
     /// It goes on at `place`, from where it was.
-    fn goes_on(&self, place: &str, before: u64, what: &str) {
+    pub(crate) fn goes_on(&self, place: &str, before: u64, what: &str) {
         let found = wait_for(what, || {
             sleep(Duration::from_millis(100));
             self.place()
         });
         assert_eq!(found.0, place, "{what}");
         wait_for(what, || self.count(place).filter(|count| *count > before));
-        for node in ["x86", "x86b"] {
+        for node in ["x86", self.away] {
+            // (What a virtual machine has is not to be seen from here.)
             let moves = self.lab.state().join(node).join("state/moves");
+            if !moves.exists() {
+                continue;
+            }
             wait_for("what a move has left", || {
                 fs::read_dir(&moves).is_ok_and(|mut left| left.next().is_none()).then_some(())
             });
@@ -162,13 +172,9 @@ impl Scene {
     }
 }
 
-fn other(node: &str) -> &'static str {
-    if node == "x86" { "x86b" } else { "x86" }
-}
-
 #[test]
 fn a_container_goes_on_whatever_dies_between_two_steps() {
-    let mut scene = Scene::begin("container_deaths");
+    let mut scene = Scene::begin("container_deaths", "x86b");
     for victim in [Victim::Client, Victim::OldAgent, Victim::NewAgent] {
         for moment in MOMENTS {
             let what = format!("{victim:?} dies, {moment:?}");
@@ -178,18 +184,18 @@ fn a_container_goes_on_whatever_dies_between_two_steps() {
             match victim {
                 Victim::Client => {}
                 Victim::OldAgent => kill(scene.process(old, " agent ").unwrap()),
-                Victim::NewAgent => kill(scene.process(other(old), " agent ").unwrap()),
+                Victim::NewAgent => kill(scene.process(scene.other(old), " agent ").unwrap()),
             }
             drop(travel);
             // Once it was let through the gate it is there.
-            scene.goes_on(if moment == Moment::Gone { other(old) } else { old }, before, &what);
+            scene.goes_on(if moment == Moment::Gone { scene.other(old) } else { old }, before, &what);
         }
     }
 }
 
 #[test]
 fn a_container_goes_on_whatever_dies_within_a_step() {
-    let mut scene = Scene::begin("container_deaths_within");
+    let mut scene = Scene::begin("container_deaths_within", "x86b");
     drop(scene.travel(Moment::ImageSent));
     for (moment, word) in [
         (Moment::Sent, "podman container checkpoint"),
@@ -203,7 +209,7 @@ fn a_container_goes_on_whatever_dies_within_a_step() {
         let (old, _) = wait_for("the container", || scene.place());
         let before = wait_for("a first step", || scene.count(old));
         let mut travel = scene.travel(if moment == Moment::Sent { Moment::ImageSent } else { Moment::Sent });
-        let place = if moment == Moment::Sent { old } else { other(old) };
+        let place = if moment == Moment::Sent { old } else { scene.other(old) };
         let done = thread::scope(|scope| {
             let step = scope.spawn(|| match moment {
                 Moment::Sent => travel.leaving.checkpoint(true, &mut |_| ()).map(drop),
@@ -227,9 +233,9 @@ fn a_container_goes_on_whatever_dies_within_a_step() {
 
 #[test]
 fn a_container_has_arrived_though_its_client_died_at_the_gate() {
-    let scene = Scene::begin("container_gate");
+    let scene = Scene::begin("container_gate", "x86b");
     for from in ["x86", "x86b", "x86"] {
-        let (to, before) = (other(from), wait_for("a first step", || scene.count(from)));
+        let (to, before) = (scene.other(from), wait_for("a first step", || scene.count(from)));
         let arrived = scene.lab.state().join(to).join("state/arrived");
         let number = || fs::read_dir(&arrived).map_or(0, Iterator::count);
         let earlier = number();
@@ -244,7 +250,7 @@ fn a_container_has_arrived_though_its_client_died_at_the_gate() {
 
 #[test]
 fn a_container_that_is_held_for_a_dead_node_goes_on_by_hand() {
-    let mut scene = Scene::begin("container_held");
+    let mut scene = Scene::begin("container_held", "x86b");
     let before = wait_for("a first step", || scene.count("x86"));
     let travel = scene.travel(Moment::Held);
     scene.lab.kill_node("x86b");
@@ -255,4 +261,27 @@ fn a_container_that_is_held_for_a_dead_node_goes_on_by_hand() {
     assert!(held.iter().all(|container| !container.runs()), "{held:?}");
     scene.lab.ok(&["resume", "box"]);
     wait_for("the container", || scene.count("x86").filter(|count| *count > before));
+}
+
+#[test]
+fn a_move_whose_client_died_is_resumed_and_rolled_back() {
+    let scene = Scene::begin("container_resumed", "x86b");
+    let stop_half_way = |from: &str, to: &str| {
+        let mut client = scene.lab.spawn(&["migrate", "box", "--to", to]);
+        wait_for("CRIU", || scene.process(from, CRIU));
+        client.kill().unwrap();
+        client.wait().unwrap();
+    };
+    let refused = scene.lab.run(&["migrate", "box", "--resume"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("no move of box was interrupted"));
+    let before = wait_for("a first step", || scene.count("x86"));
+    stop_half_way("x86", "x86b");
+    assert_eq!(scene.lab.json(&["migrate", "box", "--resume"])["to"], "x86b");
+    scene.goes_on("x86b", before, "it is resumed");
+    let before = wait_for("a step", || scene.count("x86b"));
+    stop_half_way("x86b", "x86");
+    assert_eq!(scene.lab.json(&["migrate", "box", "--rollback"])["node"], "x86b");
+    scene.goes_on("x86b", before, "it is rolled back");
+    // That is over.
+    assert!(!scene.lab.run(&["migrate", "box", "--rollback"]).status.success());
 }

@@ -5,6 +5,8 @@
 mod bad_input;
 mod belongings;
 mod container_deaths;
+#[cfg(feature = "long")]
+mod container_partitions;
 mod containers;
 mod crossings;
 mod dam;
