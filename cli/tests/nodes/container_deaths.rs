@@ -54,9 +54,9 @@ pub(crate) struct Scene {
 
 /// The two ends of a move.
 pub(crate) struct Move {
-    leaving: Leaving,
-    coming: Coming,
-    peer: Peer,
+    pub(crate) leaving: Leaving,
+    pub(crate) coming: Coming,
+    pub(crate) peer: Peer,
 }
 
 impl Scene {

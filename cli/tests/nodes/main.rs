@@ -14,6 +14,7 @@ mod deaths;
 #[cfg(feature = "long")]
 mod engines;
 mod homecoming;
+mod hostile_archives;
 mod joining;
 mod lab;
 mod load;
