@@ -17,7 +17,8 @@ fn dump(scratch: &Scratch, source: &str, arguments: &[&str], lines: usize) -> st
     images
 }
 
-fn encodes_to_itself(images: &Path) {
+/// Every image of the set does.
+pub(crate) fn encodes_to_itself(images: &Path) {
     let set = ImageSet::open(images).unwrap();
     let mut messages = 0;
     for (name, of) in set.files() {

@@ -6,5 +6,6 @@ mod abroad;
 mod crossings;
 mod damage;
 mod images;
+mod in_vdso;
 mod support;
 mod translated;
