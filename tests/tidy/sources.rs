@@ -11,6 +11,7 @@ const LONG_FILES: &[(&str, &str)] = &[];
 const EMPTY_NAMES: &[&str] = &["utils", "util", "helpers", "helper", "misc", "manager", "common"];
 /// Where a file may ask which machine it is compiled for, with the reason.
 const MACHINE_AWARE: &[(&str, &str)] = &[
+    ("node/src/unit/vdso.rs", "the CPU's own counter is read by an instruction"),
     ("runtime/src/host/", "the code that runs on that machine"),
     ("tests/process/src/host/", "compiled code runs on that machine"),
     ("tests/src/differential/", "the real CPU is the oracle"),

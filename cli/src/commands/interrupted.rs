@@ -35,32 +35,31 @@ struct Settled<'a> {
 
 /// Bring the move of this container to its end.
 pub(super) fn resume(context: &Context, name: &str) -> Result<ExitCode> {
-    let begun = begun(context, name)?;
-    match now(context, &begun)? {
-        Now::Runs(node) if node == begun.to => settled(context, &begun, &node),
-        Now::Runs(node) => go(context, &begun, &node, &begun.to),
-        Now::Held => Err(in_doubt(&begun)),
-    }
+    bring(context, name, |begun| &begun.to)
 }
 
 /// Have the container run where it was before the move.
 pub(super) fn roll_back(context: &Context, name: &str) -> Result<ExitCode> {
+    bring(context, name, |begun| &begun.from)
+}
+
+/// Have it run on the node that `goal` is.
+fn bring(context: &Context, name: &str, goal: impl Fn(&Begun) -> &String) -> Result<ExitCode> {
     let begun = begun(context, name)?;
+    let goal = goal(&begun);
     match now(context, &begun)? {
-        Now::Runs(node) if node == begun.from => settled(context, &begun, &node),
-        Now::Runs(node) => go(context, &begun, &node, &begun.from),
-        Now::Held => Err(in_doubt(&begun)),
+        Now::Runs(node) if node == *goal => settled(context, &begun, &node),
+        Now::Runs(node) => go(context, &begun, &node, goal),
+        Now::Held => {
+            let why = format!("{} does not answer", begun.to);
+            Err(NodeError::MoveInDoubt { container: begun.name, why }.into())
+        }
     }
 }
 
 fn begun(context: &Context, name: &str) -> Result<Begun> {
     let found = context.journal().find(name)?;
     found.ok_or_else(|| CliError::NoMove { name: name.to_owned() })
-}
-
-fn in_doubt(begun: &Begun) -> CliError {
-    let why = format!("{} does not answer", begun.to);
-    NodeError::MoveInDoubt { container: begun.name.clone(), why }.into()
 }
 
 /// Ask both nodes until one of them runs it.

@@ -9,9 +9,11 @@ use crate::output::{Context, table};
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
 use std::sync::Mutex;
+use tranship_node::client::Node;
 use tranship_node::container::migrate as container;
 use tranship_node::container::preflight::{Finding, Verdict};
 use tranship_node::migrate::{Crossing, Migration, migrate};
+use tranship_node::protocol::Peer;
 use tranship_node::{NodeError, UnitId};
 
 /// Move a running container or unit to another node.
@@ -113,6 +115,26 @@ impl Migrate {
     }
 }
 
+/// The nodes of a container's move.
+struct Ends {
+    from: Node,
+    to: Node,
+    /// The new one, as the old one sees it.
+    to_from_there: Peer,
+}
+
+impl Ends {
+    fn of(context: &Context, from: &str, to: &str) -> Result<Ends> {
+        let nodes = context.nodes()?;
+        Ok(Ends { from: nodes.node(from)?, to: nodes.node(to)?, to_from_there: nodes.peer(from, to)? })
+    }
+
+    fn migration<'a>(&'a self, container: &'a str, how: container::How) -> container::Migration<'a> {
+        let Ends { from, to, to_from_there } = self;
+        container::Migration { container, from, to, to_from_there, how }
+    }
+}
+
 /// Move a container, which is called `name`; the journal has it as long as it is not known where it runs.
 pub(super) fn conduct(
     context: &Context,
@@ -121,21 +143,14 @@ pub(super) fn conduct(
     to: &str,
     how: container::How,
 ) -> Result<Crossing> {
-    let nodes = context.nodes()?;
-    let migration = container::Migration {
-        container: id,
-        from: &nodes.node(node)?,
-        to: &nodes.node(to)?,
-        to_from_there: &nodes.peer(node, to)?,
-        how,
-    };
+    let ends = Ends::of(context, node, to)?;
     let container::How { keep_address, copy_volumes } = how;
-    let [name, id, from, to] = [name, id, node, to].map(str::to_owned);
-    let begun = Begun { name, id, from, to, keep_address, copy_volumes };
+    let [name, own_id, from, to] = [name, id, node, to].map(str::to_owned);
+    let begun = Begun { name, id: own_id, from, to, keep_address, copy_volumes };
     let journal = context.journal();
     journal.begin(&begun)?;
     let mut display = context.progress();
-    let moved = container::migrate(&migration, &mut |report| display.show(report));
+    let moved = container::migrate(&ends.migration(id, how), &mut |report| display.show(report));
     if !matches!(moved, Err(NodeError::MoveInDoubt { .. })) {
         journal.end(&begun)?;
     }
@@ -153,15 +168,7 @@ pub(super) fn finish(context: &Context, name: &str, crossing: &Crossing) -> Resu
 
 /// Say what would be in the way of a container. The exit code says whether something is.
 pub(super) fn check(context: &Context, Place { id, node }: &Place, to: &str, how: How) -> Result<ExitCode> {
-    let nodes = context.nodes()?;
-    let migration = container::Migration {
-        container: id,
-        from: &nodes.node(node)?,
-        to: &nodes.node(to)?,
-        to_from_there: &nodes.peer(node, to)?,
-        how: how.into(),
-    };
-    let (_, findings) = container::check(&migration)?;
+    let (_, findings) = container::check(&Ends::of(context, node, to)?.migration(id, how.into()))?;
     context.print(&findings, || text(&findings))?;
     let is_blocked = findings.iter().any(|finding| finding.verdict == Verdict::Blocking);
     Ok(if is_blocked { ExitCode::FAILURE } else { ExitCode::SUCCESS })
