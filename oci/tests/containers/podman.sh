@@ -22,9 +22,10 @@ steps() {
     local before=$(engine logs "$1" | wc -l)
     until [ "$(engine logs "$1" | wc -l)" -ge $((before + 5)) ]; do sleep 0.05; done
 }
-# cross FROM TO native|translated: have the container go on under another name, where it runs so.
+# cross FROM TO native|translated [OPTION…]: have the container go on under another name, where it runs so, from a checkpoint made with
+# these options.
 cross() {
-    engine container checkpoint --export "/run/$2.tar" "$1" >/dev/null
+    engine container checkpoint "${@:4}" --export "/run/$2.tar" "$1" >/dev/null
     engine rm "$1" >/dev/null
     engine container restore --import "/run/$2.tar" --name "$2" >/dev/null
     steps "$2"
@@ -33,10 +34,10 @@ cross() {
 
 mkdir -p /run/image/bin
 cp /usr/bin/busybox /run/image/bin
-for name in cat echo sh sleep; do ln -s busybox /run/image/bin/$name; done
+for name in cat echo ls sh sleep; do ln -s busybox /run/image/bin/$name; done
 tar -C /run/image -c . | podman import --quiet - box >/dev/null
 
-engine run -d --network none --name home box sh -c 'i=0; while sleep 0.02; do echo $i; i=$((i + 1)); done' >/dev/null
+engine run -d --network none --name home box sh -c 'echo >/file; i=0; while sleep 0.02; do echo $i; i=$((i + 1)); done' >/dev/null
 steps home
 runs home native
 touch /run/abroad
@@ -45,7 +46,9 @@ cross home abroad translated
 engine container checkpoint --leave-running --export /run/unused.tar abroad >/dev/null
 steps abroad
 rm /run/abroad
-cross abroad back native
+[ -n "$(engine exec abroad ls /file)" ]
+cross abroad back native --ignore-rootfs
+[ -z "$(engine exec back ls /file 2>/dev/null)" ]
 engine stop --time 0 back >/dev/null 2>&1
 engine logs back
 engine rm back >/dev/null
