@@ -7,6 +7,7 @@
 //!              ThreadBlock 0
 //!              ThreadBlock 1 …                   MAX_THREADS of them, zero when free
 //!              residue                           bytes that recode keeps for itself
+//!              filters                           the guest's own, of seccomp(2)
 //!              ─ guard ─
 //!              host stack 0, guard, host stack 1 …      throw-away: never in a checkpoint
 //!              runtime blob                      file mapping, started afresh after every restore
@@ -19,6 +20,7 @@
 //! Durable fields (`state`) are exact at every safepoint and are all that a checkpoint needs; everything
 //! else is rebuilt by the runtime after a restore.
 
+use crate::seccomp::FilterStore;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use tranship_isa::x86_64::{Cpu, LazyFlags};
@@ -26,7 +28,7 @@ use tranship_isa::x86_64::{Cpu, LazyFlags};
 /// First bytes of a state area.
 pub const MAGIC: [u8; 16] = *b"tranship state\n\0";
 /// Layout version. A runtime and a recode of another version refuse each other's state by name.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Thread slots of a process.
 pub const MAX_THREADS: usize = 256;
 /// Bytes of the residue area.
@@ -186,6 +188,10 @@ pub struct ThreadState {
     pub rseq_len: u32,
     /// rseq(2) signature.
     pub rseq_signature: u32,
+    /// Its seccomp filters, by the number of the latest in the [`FilterStore`]; 0 for none, or [`crate::seccomp::STRICT`].
+    pub seccomp: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// One line of a thread's indirect-branch cache, indexed by the low bits of `guest`.
@@ -330,8 +336,8 @@ pub struct ProcessBlock {
     pub quiesce: AtomicU32,
     /// Threads parked. The agent may wait on it as a futex.
     pub parked: AtomicU32,
-    /// Non-zero: a thread has seccomp filters of the guest's, which no checkpoint has room for.
-    pub seccomp: AtomicU32,
+    /// Zero.
+    pub reserved: u32,
     /// How many thread slots need to be looked at: none behind has ever been in use.
     pub slots: AtomicU64,
     /// Interpreted instructions so far, for reports.
@@ -348,8 +354,11 @@ pub struct ProcessBlock {
 pub const THREADS_OFFSET: u64 = size_of::<ProcessBlock>() as u64;
 /// Offset of the residue from the hole base.
 pub const RESIDUE_OFFSET: u64 = THREADS_OFFSET + (MAX_THREADS * size_of::<ThreadBlock>()) as u64;
+/// Offset of the [`FilterStore`] from the hole base.
+pub const FILTERS_OFFSET: u64 =
+    (RESIDUE_OFFSET + RESIDUE_BYTES as u64).next_multiple_of(align_of::<FilterStore>() as u64);
 /// Bytes of the state area.
-pub const STATE_AREA_BYTES: u64 = RESIDUE_OFFSET + RESIDUE_BYTES as u64;
+pub const STATE_AREA_BYTES: u64 = FILTERS_OFFSET + size_of::<FilterStore>() as u64;
 /// Offset of the host stacks from the hole base; slot `n`'s guard page comes first, then its stack.
 pub const HOST_STACKS_OFFSET: u64 = STATE_AREA_BYTES.next_multiple_of(1 << 16);
 /// Distance between host stacks.

@@ -5,6 +5,7 @@
 pub mod block;
 pub mod host;
 pub mod open_flags;
+pub mod seccomp;
 pub mod signal;
 pub mod stat;
 pub mod syscall;

@@ -3,11 +3,13 @@
 
 use crate::error::{RecodeError, Result};
 use crate::memory::{Memory, NewPages};
+use crate::seccomp::Store;
 use std::mem::{offset_of, size_of};
 use tranship_abi::block::{
     self, CodeRange, Header, ObjectRef, ProcessBlock, Range, SigAction, ThreadBlock, ThreadState, phase,
 };
 use tranship_abi::host::Host;
+use tranship_abi::seccomp::{FilterStore, MAX_WORDS};
 use tranship_isa::x86_64::{Cpu, X87};
 
 /// A process's durable state.
@@ -18,8 +20,6 @@ pub(crate) struct State {
     pub(crate) hole_bytes: u64,
     /// Host that it runs on.
     pub(crate) host: Host,
-    /// Non-zero: threads of it have seccomp filters.
-    pub(crate) seccomp: u32,
     /// Start of the guest's heap.
     pub(crate) brk_start: u64,
     /// End of the guest's heap.
@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(crate) threads: Vec<Thread>,
     /// Recode's own bytes.
     pub(crate) residue: Vec<u8>,
+    /// The guest's own seccomp filters.
+    pub(crate) filters: Store,
     /// Where the runtime blob is.
     pub(crate) blob: u64,
 }
@@ -64,6 +66,8 @@ pub(crate) struct Thread {
     pub(crate) rseq: u64,
     /// rseq(2): length and signature.
     pub(crate) rseq_length_signature: (u32, u32),
+    /// Number of its latest seccomp filter in the store, see `ThreadState`.
+    pub(crate) seccomp: u32,
 }
 
 /// Address of slot `slot`'s block.
@@ -132,6 +136,11 @@ impl State {
         to.u64(offset_of!(ProcessBlock, slots), self.threads.len() as u64);
         to.u64(offset_of!(ProcessBlock, blob), self.blob);
         to.bytes(block::RESIDUE_OFFSET as usize, &self.residue);
+        if !self.filters.0.is_empty() {
+            let mut to = Writer { pages, base: self.base + block::FILTERS_OFFSET };
+            to.u64(offset_of!(FilterStore, used), self.filters.0.len() as u64);
+            to.u64s(offset_of!(FilterStore, words), self.filters.0.iter().copied());
+        }
         for (slot, thread) in self.threads.iter().enumerate() {
             let stack = host_stack(self.base, slot);
             let mut to = Writer { pages, base: thread_block(self.base, slot) };
@@ -157,7 +166,6 @@ impl State {
             base,
             hole_bytes: from.u64(offset_of!(ProcessBlock, header.hole_bytes)),
             host,
-            seccomp: from.u32(offset_of!(ProcessBlock, seccomp)),
             brk_start: from.u64(offset_of!(ProcessBlock, state.brk_start)),
             brk: from.u64(offset_of!(ProcessBlock, state.brk)),
             vdso: from.u64(offset_of!(ProcessBlock, state.vdso)),
@@ -167,6 +175,7 @@ impl State {
             objects: Vec::new(),
             threads: Vec::new(),
             residue: Vec::new(),
+            filters: Store::default(),
             blob: from.u64(offset_of!(ProcessBlock, blob)),
         };
         let ranges =
@@ -176,12 +185,23 @@ impl State {
         let residue = from.count(offset_of!(ProcessBlock, state.residue_len), block::RESIDUE_BYTES, pid)?;
         state.residue = vec![0; residue];
         memory.read(base + block::RESIDUE_OFFSET, &mut state.residue)?;
+        state.filters = read_filters(memory, base + block::FILTERS_OFFSET, pid)?;
         let slots = from.count(offset_of!(ProcessBlock, slots), block::MAX_THREADS, pid)?;
         for slot in 0..slots {
             state.threads.extend(Thread::read(memory, thread_block(base, slot))?);
         }
         Ok(Some(state))
     }
+}
+
+fn read_filters(memory: &Memory, at: u64, pid: u32) -> Result<Store> {
+    let mut used = [0; 8];
+    memory.read(at + offset_of!(FilterStore, used) as u64, &mut used)?;
+    let used = Reader(&used).count(0, MAX_WORDS, pid)?;
+    let mut bytes = vec![0; 8 * used];
+    memory.read(at + offset_of!(FilterStore, words) as u64, &mut bytes)?;
+    let (words, _) = bytes.as_chunks();
+    Ok(Store(words.iter().map(|word| u64::from_le_bytes(*word)).collect()))
 }
 
 fn check_header(from: &Reader, base: u64, pid: u32) -> Result<Host> {
@@ -218,6 +238,7 @@ impl Thread {
         to.u64(STATE + offset_of!(ThreadState, rseq), self.rseq);
         to.u32(STATE + offset_of!(ThreadState, rseq_len), self.rseq_length_signature.0);
         to.u32(STATE + offset_of!(ThreadState, rseq_signature), self.rseq_length_signature.1);
+        to.u32(STATE + offset_of!(ThreadState, seccomp), self.seccomp);
         to.u32(offset_of!(ThreadBlock, phase), self.phase);
     }
 
@@ -254,6 +275,7 @@ impl Thread {
                 u32(offset_of!(ThreadState, rseq_len)),
                 u32(offset_of!(ThreadState, rseq_signature)),
             ),
+            seccomp: u32(offset_of!(ThreadState, seccomp)),
         }))
     }
 }

@@ -20,7 +20,7 @@ use crate::proto::seccomp::Seccomp_filter;
 use crate::proto::siginfo::Signal_queue_entry;
 use crate::proto::vma::Vma_entry;
 use crate::residue::Residue;
-use crate::seccomp::{Filters, NewFilters};
+use crate::seccomp::{Confinement, Filters, NewFilters, Own};
 use crate::set::ImageSet;
 use crate::state::{State, Thread};
 use crate::to_host::dumped_signals;
@@ -28,7 +28,7 @@ use crate::vdso::{Place, Stubs};
 use crate::vma::{self, Mapping, protection, status};
 use crate::x86_64;
 use protobuf::{MessageDyn, MessageField};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tranship_abi::block::{CodeRange, SigAction, phase};
 use tranship_abi::host::Host;
@@ -47,10 +47,11 @@ pub(crate) fn recode<'s>(set: &'s ImageSet, to: &Home) -> Result<(Output<'s>, Ve
     let mut home = Vec::new();
     let mut mounts = Mounts::load(set, processes.iter().map(|process| process.pid))?;
     for process in &mut processes {
-        let mut journey = Journey { set, host, pid: process.pid, files: &files, dropped: &mut dropped };
+        let mut journey =
+            Journey { set, host, pid: process.pid, files: &files, dropped: &mut dropped, own: BTreeMap::new() };
         let residue = journey.process(process, &mut output)?;
         mounts.put_back(process.pid, &residue.mounts);
-        home.push(residue.filter);
+        home.push(AtHome { engine: residue.filter, own: journey.own });
     }
     mounts.write(&mut output)?;
     confine(set, to, &mut processes, &home, &mut output)?;
@@ -64,26 +65,45 @@ pub(crate) fn recode<'s>(set: &'s ImageSet, to: &Home) -> Result<(Output<'s>, Ve
     Ok((output, processes))
 }
 
-/// Put the processes that are under a filter here under their home's; one that has executed a program abroad has lost its
-/// own, but there is one for the container.
+/// The seccomp filters of a process at home.
+struct AtHome {
+    /// Its engine's, if it has been there.
+    engine: Option<Seccomp_filter>,
+    /// Its threads' own.
+    own: BTreeMap<u32, Own>,
+}
+
+/// Put threads under what they are under at home: their own filters, and where they are under an engine's here, that one's for the
+/// home. A process that has executed a program abroad has lost it, but there is one for the container.
 fn confine(
     set: &ImageSet,
     to: &Home,
     processes: &mut [Process],
-    home: &[Option<Seccomp_filter>],
+    home: &[AtHome],
     output: &mut Output,
 ) -> Result<()> {
     let filters = Filters::load(set)?;
     let mut new_filters = NewFilters::default();
-    let any = home.iter().flatten().next();
-    for (process, own) in processes.iter_mut().zip(home) {
-        let Some(here) = filters.of(process)? else { continue };
-        let given = || to.filter.clone().map(|filter| Seccomp_filter { filter: Some(filter), ..here });
-        let filter = own.as_ref().or(any).cloned().or_else(given).ok_or_else(|| {
-            let why = "was started abroad under a seccomp filter, and its home's is not known; start it without one";
-            RecodeError::refused(format!("process {}", process.pid), why)
-        })?;
-        new_filters.confine(process, filter);
+    let any = home.iter().find_map(|one| one.engine.as_ref());
+    for (process, at_home) in processes.iter_mut().zip(home) {
+        let pid = process.pid;
+        let here = filters.of(process, true)?;
+        for ((tid, core), here) in process.threads.iter_mut().zip(here) {
+            if here.own != Own::default() {
+                let why = "is under seccomp filters that are neither its engine's nor its own";
+                return Err(RecodeError::refused(format!("thread {tid}"), why));
+            }
+            let given =
+                |here| to.filter.clone().map(|filter| Seccomp_filter { filter: Some(filter), ..here });
+            let engine = here.engine.map(|here| {
+                at_home.engine.as_ref().or(any).cloned().or_else(|| given(here)).ok_or_else(|| {
+                    let why = "was started abroad under a seccomp filter, and its home's is not known; start it without one";
+                    RecodeError::refused(format!("process {pid}"), why)
+                })
+            });
+            let own = at_home.own.get(tid).cloned().unwrap_or_default();
+            new_filters.confine(core, &Confinement { engine: engine.transpose()?, own });
+        }
     }
     new_filters.write(output)
 }
@@ -126,6 +146,8 @@ struct Journey<'a> {
     files: &'a Files,
     /// Files that only the host had mapped.
     dropped: &'a mut BTreeSet<u32>,
+    /// What its threads have put themselves under.
+    own: BTreeMap<u32, Own>,
 }
 
 impl Journey<'_> {
@@ -148,6 +170,7 @@ impl Journey<'_> {
             output.pages(pagemap, id, memory::over_parent(&memory, &keep, &pages, id)?);
             for thread in &mut state.threads {
                 self.leave_stub(thread, &residue, &memory)?;
+                self.own.insert(thread.tid, state.filters.own(thread.seccomp, self.pid)?);
                 let core = process.threads.iter_mut().find(|(tid, _)| *tid == thread.tid);
                 if let Some((_, core)) = core {
                     restore_thread(core, thread, &state.sigactions, &residue);
@@ -166,10 +189,6 @@ impl Journey<'_> {
         let wrong = |what: String| Err(RecodeError::state(self.pid, what));
         if state.host != self.host {
             return wrong(format!("is of a {:?} host, the cores are of {:?}", state.host, self.host));
-        }
-        if state.seccomp != 0 {
-            let process = format!("process {}", self.pid);
-            return Err(RecodeError::refused(process, "seccomp filters cannot cross; run without them"));
         }
         for thread in &state.threads {
             if !threads.iter().any(|(tid, _)| *tid == thread.tid) {

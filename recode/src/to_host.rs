@@ -17,7 +17,7 @@ use crate::proto::mm::Mm_entry;
 use crate::proto::seccomp::Seccomp_filter;
 use crate::proto::vma::Vma_entry;
 use crate::residue::Residue;
-use crate::seccomp::{Filters, NewFilters};
+use crate::seccomp::{Confinement, Filters, NewFilters, Own, Store};
 use crate::set::ImageSet;
 use crate::state::{self, State, Thread};
 use crate::to_canonical::find_state;
@@ -59,12 +59,11 @@ pub(crate) fn recode<'s>(set: &'s ImageSet, layout: &HostLayout) -> Result<(Outp
     for process in &mut processes {
         let pid = process.pid;
         let mounts = waiting.remove(&pid).unwrap_or_default();
-        let filter = filters.of(process)?;
-        let mut journey = Journey { set, layout, parts: &parts, files: &files, pid, filter, mounts };
-        if let Some(home) = &journey.filter {
-            let host = journey.filter_of_host(home)?;
-            new_filters.confine(process, host);
+        let confinements = filters.of(process, layout.filter.is_some())?;
+        for ((_, core), at_home) in process.threads.iter_mut().zip(&confinements) {
+            new_filters.confine(core, &on_host(at_home, layout));
         }
+        let mut journey = Journey { set, layout, parts: &parts, files: &files, pid, confinements, mounts };
         journey.process(process, &mut output)?;
     }
     new_filters.write(&mut output)?;
@@ -87,6 +86,13 @@ fn check_home(processes: &[Process]) -> Result<()> {
         });
     }
     Ok(())
+}
+
+/// What a thread's kernel has of it on the host: the engine's filter for that, and nothing of the program's own.
+fn on_host(at_home: &Confinement, layout: &HostLayout) -> Confinement {
+    let engine = at_home.engine.as_ref().zip(layout.filter.as_ref());
+    let engine = engine.map(|(home, host)| Seccomp_filter { filter: Some(host.clone()), ..home.clone() });
+    Confinement { engine, own: Own::default() }
 }
 
 /// The files that are mapped in every process, parsed once.
@@ -121,21 +127,13 @@ struct Journey<'a> {
     parts: &'a Parts<'a>,
     files: &'a Files,
     pid: u32,
-    /// The filter that it is under at home.
-    filter: Option<Seccomp_filter>,
+    /// What its threads are under at home.
+    confinements: Vec<Confinement>,
     /// The mounts that it will see at home only.
     mounts: Vec<Waiting>,
 }
 
 impl Journey<'_> {
-    /// What it is under on the host, where it is under `home` at home.
-    fn filter_of_host(&self, home: &Seccomp_filter) -> Result<Seccomp_filter> {
-        match &self.layout.filter {
-            Some(filter) => Ok(Seccomp_filter { filter: Some(filter.clone()), ..home.clone() }),
-            None => Err(self.refused("is under a seccomp filter, and nobody says what takes its place on the host; run it without one")),
-        }
-    }
-
     fn process(&mut self, process: &mut Process, output: &mut Output) -> Result<()> {
         if let Some(mm) = &mut process.mm {
             let pagemap = pagemap_name(process.pid);
@@ -145,7 +143,8 @@ impl Journey<'_> {
             }
             let mut pages = NewPages::default();
             let mut state = self.state(mm, &process.threads, &memory)?;
-            let (filter, mounts) = (self.filter.clone(), self.mounts.clone());
+            let filter = self.confinements.iter().find_map(|one| one.engine.clone());
+            let mounts = self.mounts.clone();
             let threads = registers(&process.threads);
             let mut residue = Residue { threads, filter, mounts, ..Residue::default() };
             self.take_from_guest(mm, &mut state, &mut residue, &memory, &mut pages)?;
@@ -187,11 +186,16 @@ impl Journey<'_> {
         }
         let auxv =
             |key| mm.mm_saved_auxv.chunks_exact(2).find(|pair| pair[0] == key).map_or(0, |pair| pair[1]);
+        let mut filters = Store::default();
+        let threads = threads.iter().zip(&self.confinements).map(|((tid, core), confinement)| {
+            let seccomp = filters.add(&confinement.own, self.pid)?;
+            Ok(Thread { seccomp, ..self.guest_thread(*tid, core)? })
+        });
+        let threads = threads.collect::<Result<_>>()?;
         Ok(State {
             base: 0,
             hole_bytes: 0,
             host: self.layout.machine,
-            seccomp: 0,
             brk_start: mm.mm_start_brk(),
             brk: mm.mm_brk(),
             vdso: auxv(AT_SYSINFO_EHDR),
@@ -199,11 +203,9 @@ impl Journey<'_> {
             sigactions: guest_sigactions(leader),
             exec_ranges: Vec::new(),
             objects: Vec::new(),
-            threads: threads
-                .iter()
-                .map(|(tid, core)| self.guest_thread(*tid, core))
-                .collect::<Result<_>>()?,
+            threads,
             residue: Vec::new(),
+            filters,
             blob: 0,
         })
     }

@@ -3,10 +3,11 @@
 use crate::host;
 use crate::linux::{self, Errno, PAGE};
 use tranship_abi::block::{
-    ARENA_BYTES, ARENA_OFFSET, BLOB_OFFSET, HOLE_BYTES, HOST_STACK_BYTES, HOST_STACK_STRIDE,
+    ARENA_BYTES, ARENA_OFFSET, BLOB_OFFSET, FILTERS_OFFSET, HOLE_BYTES, HOST_STACK_BYTES, HOST_STACK_STRIDE,
     HOST_STACKS_OFFSET, Header, MAGIC, OBJECTS_BYTES, OBJECTS_OFFSET, ProcessBlock, STATE_AREA_BYTES,
     THREADS_OFFSET, ThreadBlock, VERSION, machine_id,
 };
+use tranship_abi::seccomp::FilterStore;
 
 /// Base address of the hole: the blob, once it runs there, knows it by its own.
 pub fn base() -> u64 {
@@ -17,6 +18,11 @@ pub fn base() -> u64 {
 pub fn process() -> &'static mut ProcessBlock {
     // SAFETY: mapped for the process's life. Fields that several threads change are atomic or have a lock.
     unsafe { &mut *(base() as *mut ProcessBlock) }
+}
+
+/// The guest's seccomp filters.
+pub fn filters() -> *mut FilterStore {
+    (base() + FILTERS_OFFSET) as *mut FilterStore
 }
 
 /// Thread block `slot`.

@@ -36,8 +36,6 @@ pub struct Private {
     pub vforked: u32,
     /// 1: it starts with no handlers.
     pub clear_handlers: u32,
-    /// Its seccomp filters, by the latest; see [`crate::seccomp`].
-    pub seccomp: u32,
     /// 1: it has to set its no_new_privs before its next call.
     pub no_new_privs_due: u32,
     /// 1: the host frames below the dispatcher's are of code that is not to be run any more.

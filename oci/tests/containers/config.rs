@@ -73,7 +73,7 @@ fn special(object: &str, config: &mut Value, folder: &Path) {
                 mount("tmpfs", "tmpfs", "/mnt/volume", &["noexec", "size=1024k"]),
             ]);
         }
-        "seccomp" => config["linux"]["seccomp"] = profile(),
+        "filters" | "seccomp" => config["linux"]["seccomp"] = profile(),
         _ => {}
     }
 }

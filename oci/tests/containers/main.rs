@@ -26,6 +26,7 @@ objects! {
     events
     exec
     faults
+    filters
     floats
     forks
     futexes

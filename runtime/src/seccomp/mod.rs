@@ -8,43 +8,39 @@ use crate::linux::{self, Errno};
 use crate::memory::{access, lock};
 use crate::signal::fault;
 use crate::thread::{self, Thread};
-use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use program::Data;
+use tranship_abi::seccomp::{Head, MAX_INSNS, MAX_WORDS, STRICT};
 use tranship_abi::signal::SigInfo;
 use tranship_abi::signal::number::{SIGKILL, SIGSYS};
 use tranship_abi::syscall::nr;
 
-/// BPF_MAXINSNS.
-const MAX_INSNS: usize = 4096;
-/// MAX_INSNS_PER_PATH: of all filters of a thread; each counts four more than it has.
-const MAX_TOTAL: usize = 32768;
+/// What each filter of a thread counts more than it has instructions, towards [`MAX_WORDS`].
 const EXTRA: usize = 4;
+/// SECCOMP_FILTER_FLAG_LOG.
+const LOG: u64 = 2;
 /// AUDIT_ARCH_X86_64.
 const MACHINE: u32 = 0xc000_003e;
-/// Of a thread in strict mode, in place of its latest filter.
-const STRICT: u32 = u32::MAX;
 
-/// All filters of the process: for each a word with the filter that was there before it (as the index after its own
-/// such word; 0 for none) and its length, then its instructions. Nothing is ever taken out.
-struct Store {
-    words: UnsafeCell<[u64; MAX_TOTAL]>,
-    used: AtomicUsize,
+/// How many words of the store are in use: those are not written any more, those above only under the lock of mappings.
+fn used() -> &'static AtomicU64 {
+    // SAFETY: mapped for the process's life.
+    unsafe { &(*hole::filters()).used }
 }
 
-// SAFETY: words below `used` are not written any more; above, only under the lock of mappings.
-unsafe impl Sync for Store {}
+/// The first word of the store.
+fn words() -> *mut u64 {
+    // SAFETY: as above; no reference is made.
+    unsafe { &raw mut (*hole::filters()).words }.cast()
+}
 
-static STORE: Store = Store { words: UnsafeCell::new([0; MAX_TOTAL]), used: AtomicUsize::new(0) };
-
-/// Filter `id` and the one before it.
-fn filter(id: u32) -> Option<(&'static [u64], u32)> {
-    // SAFETY: words below `used` are not written any more.
-    let words = unsafe {
-        core::slice::from_raw_parts(STORE.words.get().cast::<u64>(), STORE.used.load(Ordering::Acquire))
-    };
-    let head = *words.get((id as usize).checked_sub(1)?)?;
-    Some((words.get(id as usize..id as usize + (head >> 32) as usize)?, head as u32))
+/// Filter `id` and its head.
+fn filter(id: u32) -> Option<(&'static [u64], Head)> {
+    let used = (used().load(Ordering::Acquire) as usize).min(MAX_WORDS);
+    // SAFETY: words in use are not written any more.
+    let words = unsafe { core::slice::from_raw_parts(words(), used) };
+    let head = Head::decode(*words.get((id as usize).checked_sub(1)?)?);
+    Some((words.get(id as usize..id as usize + usize::from(head.len))?, head))
 }
 
 /// A thread's filters, the latest first.
@@ -52,30 +48,34 @@ fn filters(latest: u32) -> impl Iterator<Item = (u32, &'static [u64])> {
     let mut next = latest;
     core::iter::from_fn(move || {
         let id = next;
-        let (program, before) = filter(id)?;
-        next = before;
+        let (program, head) = filter(id)?;
+        next = head.before;
         Some((id, program))
     })
 }
 
 /// Put a filter into the store; `program` writes its instructions. Yields its number.
-fn add(before: u32, len: usize, program: impl FnOnce(&mut [u64]) -> Result<(), Errno>) -> Result<u32, Errno> {
+fn add(
+    before: u32,
+    flags: u64,
+    len: usize,
+    program: impl FnOnce(&mut [u64]) -> Result<(), Errno>,
+) -> Result<u32, Errno> {
     let _held = lock();
-    let used = STORE.used.load(Ordering::Relaxed);
+    let start = used().load(Ordering::Relaxed) as usize;
     let total: usize = filters(before).map(|(_, program)| program.len() + EXTRA).sum();
-    if total + len + EXTRA > MAX_TOTAL || used + 1 + len > MAX_TOTAL {
+    if total + len + EXTRA > MAX_WORDS || start + 1 + len > MAX_WORDS {
         return Err(Errno::ENOMEM);
     }
     // SAFETY: nobody reads what is not yet used, and nobody else writes under the lock.
-    let words =
-        unsafe { core::slice::from_raw_parts_mut(STORE.words.get().cast::<u64>().add(used), 1 + len) };
-    words[0] = u64::from(before) | (len as u64) << 32;
+    let words = unsafe { core::slice::from_raw_parts_mut(words().add(start), 1 + len) };
+    words[0] = Head { before, len: len as u16, flags: flags as u16 }.encode();
     program(&mut words[1..])?;
     if !program::is_valid(&words[1..]) {
         return Err(Errno::EINVAL);
     }
-    STORE.used.store(used + 1 + len, Ordering::Release);
-    Ok(used as u32 + 1)
+    used().store((start + 1 + len) as u64, Ordering::Release);
+    Ok(start as u32 + 1)
 }
 
 /// What happens to a call.
@@ -105,7 +105,7 @@ mod action {
 /// Judge call `number`, whose instruction the guest PC is behind.
 #[inline]
 pub fn judge(thread: Thread, number: u64, args: &[u64; 6]) -> Verdict {
-    match thread.private().seccomp {
+    match thread.state().seccomp {
         0 => Verdict::Allowed,
         STRICT => judge_strictly(thread, number),
         latest => {
@@ -172,7 +172,7 @@ fn is_only(thread: Thread) -> bool {
 
 /// The mode, as prctl(PR_GET_SECCOMP) tells it.
 pub fn mode(thread: Thread) -> i64 {
-    match thread.private().seccomp {
+    match thread.state().seccomp {
         0 => 0,
         STRICT => 1,
         _ => 2,
@@ -181,7 +181,7 @@ pub fn mode(thread: Thread) -> i64 {
 
 /// SECCOMP_SET_MODE_STRICT.
 pub fn set_strict(thread: Thread) -> Result<u64, Errno> {
-    if !matches!(thread.private().seccomp, 0 | STRICT) {
+    if !matches!(thread.state().seccomp, 0 | STRICT) {
         return Err(Errno::EINVAL);
     }
     put(thread, STRICT);
@@ -189,17 +189,15 @@ pub fn set_strict(thread: Thread) -> Result<u64, Errno> {
 }
 
 fn put(thread: Thread, seccomp: u32) {
-    thread.private().seccomp = seccomp;
-    hole::process().seccomp.store(1, Ordering::Release);
+    thread.state().seccomp = seccomp;
 }
 
 /// SECCOMP_SET_MODE_FILTER: `flags` of seccomp(2), `address` of a `struct sock_fprog`. A listener is not to be had.
 pub fn set_filter(thread: Thread, flags: u64, address: u64) -> Result<u64, Errno> {
     const TSYNC: u64 = 1;
-    const LOG: u64 = 2;
     const SPEC_ALLOW: u64 = 4;
     const TSYNC_ESRCH: u64 = 16;
-    let latest = thread.private().seccomp;
+    let latest = thread.state().seccomp;
     if flags & !(TSYNC | LOG | SPEC_ALLOW | TSYNC_ESRCH) != 0 || latest == STRICT {
         return Err(Errno::EINVAL);
     }
@@ -211,7 +209,7 @@ pub fn set_filter(thread: Thread, flags: u64, address: u64) -> Result<u64, Errno
     if !may_filter() {
         return Err(Errno::EACCES);
     }
-    let new = add(latest, len, |words| {
+    let new = add(latest, flags & LOG, len, |words| {
         words.iter_mut().enumerate().try_for_each(|(n, word)| {
             *word = access::read(from.wrapping_add(8 * n as u64))?;
             Ok(())
@@ -219,7 +217,7 @@ pub fn set_filter(thread: Thread, flags: u64, address: u64) -> Result<u64, Errno
     })?;
     if flags & TSYNC != 0 {
         let apart = |other: &Thread| {
-            let theirs = other.private().seccomp;
+            let theirs = other.state().seccomp;
             theirs != 0 && !filters(latest).any(|(id, _)| id == theirs)
         };
         if let Some(other) = siblings(thread).find(apart) {
@@ -277,10 +275,10 @@ pub fn is_available(address: u64) -> Result<u64, Errno> {
     if KNOWN.contains(&wanted) { Ok(0) } else { Err(Errno::EOPNOTSUPP) }
 }
 
-/// Write a thread's filters into a file, the earliest first, each its length and its words: for the runtime that an
+/// Write a thread's filters into a file, the earliest first, each its head and its words: for the runtime that an
 /// exec starts. Yields the descriptor, which stays open in that; `None` if there are none.
 pub fn hand_over(thread: Thread) -> Result<Option<i32>, Errno> {
-    let latest = thread.private().seccomp;
+    let latest = thread.state().seccomp;
     if latest == 0 {
         return Ok(None);
     }
@@ -288,7 +286,7 @@ pub fn hand_over(thread: Thread) -> Result<Option<i32>, Errno> {
     let fd = unsafe { linux::call(nr::memfd_create, [c"seccomp".as_ptr() as u64, 0, 0, 0, 0, 0]) }? as i32;
     let count = filters(latest).count();
     let written = (0..count).rev().try_for_each(|n| match filters(latest).nth(n) {
-        Some((_, words)) => linux::write(fd, &(words.len() as u64).to_le_bytes())
+        Some((id, words)) => linux::write(fd, &filter(id).map_or(0, |(_, head)| head.encode()).to_le_bytes())
             .and_then(|()| words.iter().try_for_each(|word| linux::write(fd, &word.to_le_bytes()))),
         None => Ok(()),
     });
@@ -306,9 +304,13 @@ pub fn take_over(thread: Thread, fd: i32) -> Result<(), Errno> {
         Ok((got == word.len()).then_some(u64::from_le_bytes(word)))
     };
     let mut latest = 0;
-    while let Some(len) = next()? {
-        let len = usize::try_from(len).ok().filter(|&len| len <= MAX_INSNS).ok_or(Errno::EINVAL)?;
-        latest = add(latest, len, |words| {
+    while let Some(head) = next()? {
+        let Head { len, flags, .. } = Head::decode(head);
+        let (len, flags) = (usize::from(len), u64::from(flags));
+        if len > MAX_INSNS {
+            return Err(Errno::EINVAL);
+        }
+        latest = add(latest, flags, len, |words| {
             words.iter_mut().try_for_each(|word| next().map(|got| *word = got.unwrap_or(0)))
         })?;
     }

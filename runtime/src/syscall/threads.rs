@@ -207,7 +207,6 @@ impl Clone {
         if !self.has(SIGHAND) {
             top = action::give_own(child, top);
         }
-        child.private().seccomp = parent.private().seccomp;
         child.private().vforked = self.has(VFORK).into();
         child.private().clear_handlers = self.has(CLEAR_SIGHAND).into();
         // The child starts with everything blocked, so that no handler runs before it knows its block.
