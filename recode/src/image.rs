@@ -150,7 +150,8 @@ fn value<'m>(message: &'m dyn MessageDyn, field: &str) -> Option<ReflectValueRef
     message.descriptor_dyn().field_by_name(field)?.get_singular(message)
 }
 
-/// The number of a field, in `message` or in one inside it, that its definition does not have.
+/// The number of a field, in `message` or in one inside it, that its definition does not have. Where its type is known,
+/// [`Search`](crate::proto::Search) is faster.
 pub fn unknown_field(message: &dyn MessageDyn) -> Option<u32> {
     if let Some((field, _)) = message.unknown_fields_dyn().iter().next() {
         return Some(field);
@@ -264,5 +265,62 @@ impl Reader<'_> {
             entries.push(message);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{self, Search};
+    use protobuf::reflect::ReflectValueBox;
+
+    const UNKNOWN: u32 = 999;
+
+    /// Messages of this type with an unknown field in themselves or in one that they have inside, each possible one down to
+    /// that depth.
+    fn with_unknown_field(of: &MessageDescriptor, depth: u32) -> Vec<Box<dyn MessageDyn>> {
+        let mut found = vec![of.new_instance()];
+        found[0].mut_unknown_fields_dyn().add_varint(UNKNOWN, 1);
+        for field in of.fields().filter(|_| depth > 0) {
+            let (RuntimeFieldType::Singular(RuntimeType::Message(inner))
+            | RuntimeFieldType::Repeated(RuntimeType::Message(inner))) = field.runtime_field_type()
+            else {
+                continue;
+            };
+            found.extend(with_unknown_field(&inner, depth - 1).into_iter().map(|inner| {
+                let (mut outer, inner) = (of.new_instance(), ReflectValueBox::Message(inner));
+                if field.is_repeated() {
+                    field.mut_repeated(&mut *outer).push(inner);
+                } else {
+                    field.set_singular_field(&mut *outer, inner);
+                }
+                outer
+            }));
+        }
+        found
+    }
+
+    fn finds<M: MessageFull + Search>(least: usize) {
+        assert_eq!(M::default().unknown_field(), None);
+        let all = with_unknown_field(&M::descriptor(), 4);
+        assert!(all.len() >= least, "{} has only {}", M::NAME, all.len());
+        for message in all {
+            assert_eq!(unknown_field(&*message), Some(UNKNOWN));
+            let message = message.downcast_box::<M>().unwrap();
+            assert_eq!(message.unknown_field(), Some(UNKNOWN), "{message:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_fields_are_found_wherever_they_are() {
+        finds::<proto::criu_core::Core_entry>(30);
+        finds::<proto::mm::Mm_entry>(3);
+        finds::<proto::fdinfo::File_entry>(30);
+        finds::<proto::pstree::Pstree_entry>(1);
+        finds::<proto::pagemap::Pagemap_entry>(1);
+        finds::<proto::seccomp::Seccomp_entry>(2);
+        finds::<proto::mnt::Mnt_entry>(1);
+        finds::<proto::cgroup::Cgroup_entry>(5);
+        finds::<proto::timens::Timens_entry>(3);
     }
 }

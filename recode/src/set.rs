@@ -3,7 +3,8 @@
 use crate::catalogue::{ImageType, Layout, Rule, image_type};
 use crate::error::{RecodeError, Result};
 use crate::image::{self, Image, Source};
-use protobuf::MessageFull;
+use crate::proto::Search;
+use protobuf::Message;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -85,13 +86,13 @@ impl ImageSet {
 
     /// All messages of an image that has messages of one type only. A field that `M` does not define is an error:
     /// who asks for messages is going to act on them.
-    pub fn messages<M: MessageFull>(&self, name: &str) -> Result<Vec<M>> {
+    pub fn messages<M: Message + Search>(&self, name: &str) -> Result<Vec<M>> {
         let bytes = self.bytes(name)?;
         self.frames(name, &bytes)?.into_iter().map(|frame| parse(name, frame)).collect()
     }
 
     /// The only message of an image.
-    pub fn message<M: MessageFull>(&self, name: &str) -> Result<M> {
+    pub fn message<M: Message + Search>(&self, name: &str) -> Result<M> {
         let mut messages = self.messages(name)?;
         match (messages.pop(), messages.len()) {
             (Some(message), 0) => Ok(message),
@@ -103,7 +104,7 @@ impl ImageSet {
     }
 
     /// The first message of an image, of one type, and the others, of another.
-    pub fn headed<H: MessageFull, M: MessageFull>(&self, name: &str) -> Result<(H, Vec<M>)> {
+    pub fn headed<H: Message + Search, M: Message + Search>(&self, name: &str) -> Result<(H, Vec<M>)> {
         let bytes = self.bytes(name)?;
         let mut frames = self.frames(name, &bytes)?.into_iter();
         let head = frames.next().ok_or_else(|| RecodeError::damaged(name, 0, "has no head"))?;
@@ -138,10 +139,10 @@ impl ImageSet {
     }
 }
 
-fn parse<M: MessageFull>(name: &str, (offset, bytes): Frame) -> Result<M> {
+fn parse<M: Message + Search>(name: &str, (offset, bytes): Frame) -> Result<M> {
     let message = M::parse_from_bytes(bytes)
         .map_err(|e| RecodeError::damaged(name, offset, format!("not a {}: {e}", M::NAME)))?;
-    match image::unknown_field(&message) {
+    match message.unknown_field() {
         Some(field) => Err(RecodeError::UnknownField { file: name.to_owned(), field, offset }),
         None => Ok(message),
     }
