@@ -224,7 +224,8 @@ mod tests {
     fn a_store_gives_back_what_was_put_into_it() {
         let mut store = Store::default();
         let [a, b, c] = [filter(&[1, 2, 3], 0), filter(&[4], 2), filter(&[1, 2, 3], 2)];
-        let all = [vec![], vec![a.clone()], vec![a.clone(), b.clone()], vec![c.clone(), a.clone()], vec![b, c, a]];
+        let all =
+            [vec![], vec![a.clone()], vec![a.clone(), b.clone()], vec![c.clone(), a.clone()], vec![b, c, a]];
         let all = all.map(Own::Filters);
         let numbers: Vec<u32> = all.iter().map(|own| store.add(own, 1).unwrap()).collect();
         for (own, number) in all.iter().zip(&numbers) {
@@ -233,13 +234,16 @@ mod tests {
         let used = store.0.len();
         assert_eq!(all.iter().map(|own| store.add(own, 1).unwrap()).collect::<Vec<_>>(), numbers);
         assert_eq!(store.0.len(), used, "a filter that is there is not put there again");
-        assert_eq!(store.own(store.add(&Own::Strict, 1).unwrap(), 1).unwrap(), Own::Strict);
+        let strict = store.add(&Own::Strict, 1).unwrap();
+        assert_eq!(store.own(strict, 1).unwrap(), Own::Strict);
     }
 
     #[test]
     fn damaged_stores_are_noticed() {
         let circle = Head { before: 1, len: 1, flags: 0 }.encode();
-        for (words, latest) in [(vec![], 1), (vec![circle, 0], 1), (vec![Head { before: 0, len: 9, flags: 0 }.encode()], 1)] {
+        for (words, latest) in
+            [(vec![], 1), (vec![circle, 0], 1), (vec![Head { before: 0, len: 9, flags: 0 }.encode()], 1)]
+        {
             assert!(Store(words).own(latest, 1).is_err());
         }
         assert!(Store::default().add(&Own::Filters(vec![filter(&[], 0)]), 1).is_err());

@@ -47,8 +47,14 @@ pub(crate) fn recode<'s>(set: &'s ImageSet, to: &Home) -> Result<(Output<'s>, Ve
     let mut home = Vec::new();
     let mut mounts = Mounts::load(set, processes.iter().map(|process| process.pid))?;
     for process in &mut processes {
-        let mut journey =
-            Journey { set, host, pid: process.pid, files: &files, dropped: &mut dropped, own: BTreeMap::new() };
+        let mut journey = Journey {
+            set,
+            host,
+            pid: process.pid,
+            files: &files,
+            dropped: &mut dropped,
+            own: BTreeMap::new(),
+        };
         let residue = journey.process(process, &mut output)?;
         mounts.put_back(process.pid, &residue.mounts);
         home.push(AtHome { engine: residue.filter, own: journey.own });

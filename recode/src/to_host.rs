@@ -188,8 +188,7 @@ impl Journey<'_> {
             |key| mm.mm_saved_auxv.chunks_exact(2).find(|pair| pair[0] == key).map_or(0, |pair| pair[1]);
         let mut filters = Store::default();
         let threads = threads.iter().zip(&self.confinements).map(|((tid, core), confinement)| {
-            let seccomp = filters.add(&confinement.own, self.pid)?;
-            Ok(Thread { seccomp, ..self.guest_thread(*tid, core)? })
+            self.guest_thread(*tid, core, filters.add(&confinement.own, self.pid)?)
         });
         let threads = threads.collect::<Result<_>>()?;
         Ok(State {
@@ -210,7 +209,7 @@ impl Journey<'_> {
         })
     }
 
-    fn guest_thread(&self, tid: u32, core: &Core_entry) -> Result<Thread> {
+    fn guest_thread(&self, tid: u32, core: &Core_entry, seccomp: u32) -> Result<Thread> {
         let name = core_name(tid);
         let info = core.thread_info.as_ref();
         let info = info.ok_or_else(|| RecodeError::damaged(&name, 0, "has no x86 registers"))?;
@@ -231,6 +230,7 @@ impl Journey<'_> {
             robust_list: (more.futex_rla(), u64::from(more.futex_rla_len())),
             rseq: rseq.rseq_abi_pointer(),
             rseq_length_signature: (rseq.rseq_abi_size(), rseq.signature()),
+            seccomp,
         })
     }
 
