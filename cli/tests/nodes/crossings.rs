@@ -1,7 +1,7 @@
 //! Real programs at random moments: what they print after any number of crossings is what they print without us.
 
 use crate::lab::TestLab;
-use crate::program::{busybox_root, compile_busybox, undisturbed};
+use crate::program::{busybox_root, c_root, compile_busybox, undisturbed};
 use std::path::Path;
 use std::time::Duration;
 use tranship_tests::differential::Random;
@@ -64,4 +64,16 @@ fn sha256sum_survives_crossings() {
 #[test]
 fn awk_survives_crossings() {
     survives("awk_survives_crossings", &awk(2_000_000), &awk(24_000_000));
+}
+
+/// Threads that are in the vDSO at nearly every moment: to be dumped where none is, they would have to be dumped very often.
+#[test]
+fn readers_of_clocks_survive_crossings() {
+    let lab = TestLab::up("readers_of_clocks_survive_crossings");
+    let root = c_root(&lab, "../../../recode/tests/programs/clocks.c");
+    let binary = root.join("bin/clocks");
+    let cpu = tranship_node::Cpu::here().unwrap().to_string();
+    lab.ok(&["compile", binary.to_str().unwrap(), "--host", &cpu]);
+    let program = ["/bin/clocks", "3000"].map(str::to_owned);
+    cross(&lab, &root, &program, 6, &mut Random::new(Random::fresh_seed()));
 }
