@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use tranship_node::container::migrate::How;
 
 /// A move that has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,10 +19,8 @@ pub(crate) struct Begun {
     pub from: String,
     /// Name of the node that it was to go to.
     pub to: String,
-    /// Whether it was to keep its addresses.
-    pub keep_address: bool,
-    /// Whether the contents of its volumes were to go along.
-    pub copy_volumes: bool,
+    /// What it was to take with it.
+    pub how: How,
 }
 
 /// All of them.
@@ -95,7 +94,7 @@ mod tests {
     fn begun(name: &str, id: &str) -> Begun {
         let [from, to] = ["x86", "arm64"].map(str::to_owned);
         let (name, id) = (name.to_owned(), id.to_owned());
-        Begun { name, id, from, to, keep_address: true, copy_volumes: false }
+        Begun { name, id, from, to, how: How { keep_address: true, copy_volumes: false } }
     }
 
     #[test]

@@ -21,9 +21,9 @@ pub const NETWORK: &str = "lan";
 /// Its addresses.
 const SUBNET: &str = "10.77.0.0/24";
 /// The client's.
-pub(crate) const CLIENT: &str = "10.77.0.1";
+const CLIENT: &str = "10.77.0.1";
 /// The node's that is called `name`; containers have theirs from 10.77.0.100 on.
-pub(crate) fn address(name: &str) -> &'static str {
+pub fn address(name: &str) -> &'static str {
     match name {
         "x86" => "10.77.0.11",
         "x86b" => "10.77.0.12",

@@ -18,7 +18,7 @@ mod vm;
 pub use companions::companions;
 pub use debian::Recipe;
 pub use error::{LabError, Result};
-pub use lan::NETWORK;
+pub use lan::{NETWORK, address};
 pub use registry::REGISTRY;
 pub use state::{Kind, LabFile, NodeEntry};
 

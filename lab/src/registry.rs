@@ -2,17 +2,15 @@
 
 use crate::debian;
 use crate::error::{LabError, Result};
-use crate::lan::{CLIENT, Switch};
+use crate::lan::Switch;
 use crate::process::{self, Recorded};
 use std::fs;
 use std::path::Path;
 
 /// The package that it is in.
 pub(crate) const PACKAGE: &str = "docker-registry";
-/// Where nodes reach it.
+/// Where nodes reach it: at the client's address.
 pub const REGISTRY: &str = "10.77.0.1:5000";
-/// Its port.
-const PORT: u16 = 5000;
 
 /// Start it out of the root `tools`, with what it stores in `directory`.
 pub(crate) fn start(switch: &Switch, tools: &Path, directory: &Path) -> Result<Recorded> {
@@ -23,7 +21,7 @@ pub(crate) fn start(switch: &Switch, tools: &Path, directory: &Path) -> Result<R
         "version": "0.1",
         "log": { "level": "warn", "accesslog": { "disabled": true } },
         "storage": { "filesystem": { "rootdirectory": directory.join("images") } },
-        "http": { "addr": format!("{CLIENT}:{PORT}") },
+        "http": { "addr": REGISTRY },
     });
     fs::write(&settings, text.to_string()).map_err(LabError::at("writing", &settings))?;
     let mut line = switch.enter();

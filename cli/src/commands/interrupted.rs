@@ -11,7 +11,6 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tranship_node::NodeError;
-use tranship_node::container::migrate as container;
 
 /// How long the nodes may take to settle it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -102,7 +101,6 @@ fn settled(context: &Context, begun: &Begun, node: &str) -> Result<ExitCode> {
 
 /// Move it as it was to move.
 fn go(context: &Context, begun: &Begun, from: &str, to: &str) -> Result<ExitCode> {
-    let how = container::How { keep_address: begun.keep_address, copy_volumes: begun.copy_volumes };
     let place = Place { id: begun.id.clone(), node: from.to_owned() };
-    finish(context, &begun.name, &conduct(context, &begun.name, &place, to, how)?)
+    finish(context, &begun.name, &conduct(context, &begun.name, &place, to, begun.how)?)
 }

@@ -144,9 +144,8 @@ pub(super) fn conduct(
     how: container::How,
 ) -> Result<Crossing> {
     let ends = Ends::of(context, node, to)?;
-    let container::How { keep_address, copy_volumes } = how;
     let [name, own_id, from, to] = [name, id, node, to].map(str::to_owned);
-    let begun = Begun { name, id: own_id, from, to, keep_address, copy_volumes };
+    let begun = Begun { name, id: own_id, from, to, how };
     let journal = context.journal();
     journal.begin(&begun)?;
     let mut display = context.progress();

@@ -14,8 +14,6 @@ use tranship_node::unit::network::within;
 
 /// Where the container is on the local network.
 pub(crate) const ADDRESS: &str = "10.77.0.100";
-/// How long a server may be away.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// Connections that are kept.
 const CONNECTIONS: usize = 50;
 
@@ -64,6 +62,12 @@ impl TestLab {
     }
 }
 
+/// Clients of redis get answers.
+pub(crate) fn go_on(clients: &Load) {
+    let before = clients.acknowledged();
+    wait_for("writes", || (clients.acknowledged() > before + 500).then_some(()));
+}
+
 #[test]
 fn redis_keeps_its_connections_on_another_isa() {
     let lab = TestLab::with("redis_keeps_its_connections", "x86,arm64");
@@ -75,10 +79,7 @@ fn redis_keeps_its_connections_on_another_isa() {
         lab.on("x86", &["podman", "logs", "cache"]).contains("Ready to accept").then_some(())
     });
     let clients = lab.clients();
-    travel(&lab, "cache", || {
-        let before = clients.acknowledged();
-        wait_for("writes", || (clients.acknowledged() > before + 500).then_some(()));
-    });
+    travel(&lab, "cache", || go_on(&clients));
     let outcome = clients.end();
     assert!(outcome.is_whole() && outcome.connections == CONNECTIONS, "{outcome:?}");
     lab.on("x86", &["podman", "rm", "--force", "--time", "0", "cache"]);

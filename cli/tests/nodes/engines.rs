@@ -2,11 +2,11 @@
 //! rest. Clients outside of both nodes keep their connections; as these engines do not hold packets back while a container
 //! is between two nodes, the network does.
 
-use crate::containers::ADDRESS;
+use crate::containers::{ADDRESS, go_on};
 use crate::lab::{TestLab, wait_for};
 use crate::program::debian_root;
 use std::process::Stdio;
-use tranship_lab::REGISTRY;
+use tranship_lab::{REGISTRY, address};
 
 /// The container's, and its network's, on every node.
 const HARDWARE_ADDRESS: &str = "02:00:0a:4d:00:64";
@@ -16,14 +16,13 @@ const CRIU_OPTIONS: &str = "/run/criu.conf";
 const ANNOTATION: &str = "--annotation org.criu.config=/run/criu.conf";
 const SERVER: &str = "redis-server --bind 0.0.0.0 --protected-mode no --save ''";
 
-/// Nodes with their addresses.
-const HOME: (&str, &str) = ("x86", "10.77.0.11");
-const ABROAD: (&str, &str) = ("arm64", "10.77.0.13");
+const HOME: &str = "x86";
+const ABROAD: &str = "arm64";
 
 /// An engine on two nodes.
 trait Engine {
-    /// Set it up on a node with this address.
-    fn set_up(lab: &TestLab, node: &str, address: &str);
+    /// Set it up on a node.
+    fn set_up(lab: &TestLab, node: &str);
     /// Start the server.
     fn run(lab: &TestLab, node: &str);
     /// Move it.
@@ -72,16 +71,13 @@ impl TestLab {
 /// that it is on.
 fn publish(lab: &TestLab, image: &str) {
     let root = debian_root(lab);
-    lab.on(HOME.0, &["podman", "manifest", "create", image]);
+    lab.on(HOME, &["podman", "manifest", "create", image]);
     for machine in ["amd64", "arm64"] {
         let part = format!("{image}-{machine}");
-        lab.image_for(HOME.0, machine, &part, &root);
-        lab.shell(
-            HOME.0,
-            &format!("podman push --quiet {part}; podman manifest add {image} docker://{part}"),
-        );
+        lab.image_for(HOME, machine, &part, &root);
+        lab.shell(HOME, &format!("podman push --quiet {part}; podman manifest add {image} docker://{part}"));
     }
-    lab.on(HOME.0, &["podman", "manifest", "push", image]);
+    lab.on(HOME, &["podman", "manifest", "push", image]);
 }
 
 /// Redis under load, there and back.
@@ -89,22 +85,18 @@ fn cross<E: Engine>(test: &str) {
     let lab = TestLab::with(test, "x86,arm64");
     let image = format!("{REGISTRY}/servers");
     publish(&lab, &image);
-    for (node, address) in [HOME, ABROAD] {
+    for node in [HOME, ABROAD] {
         lab.shell(node, &format!("printf 'network-lock nftables\\ntcp-established\\n' >{CRIU_OPTIONS}"));
-        E::set_up(&lab, node, address);
+        E::set_up(&lab, node);
     }
-    E::run(&lab, HOME.0);
+    E::run(&lab, HOME);
     wait_for("redis", || lab.connect(6379, 1).ok());
     let clients = lab.clients();
-    let go_on = || {
-        let before = clients.acknowledged();
-        wait_for("writes", || (clients.acknowledged() > before + 500).then_some(()));
-    };
-    for (from, to) in [(HOME.0, ABROAD.0), (ABROAD.0, HOME.0)] {
-        go_on();
+    for (from, to) in [(HOME, ABROAD), (ABROAD, HOME)] {
+        go_on(&clients);
         lab.while_cut_off(|| E::cross(&lab, from, to));
     }
-    go_on();
+    go_on(&clients);
     let outcome = clients.end();
     assert!(outcome.is_whole(), "{outcome:?}");
 }
@@ -124,13 +116,14 @@ impl Docker {
 const CHECKPOINTS: &str = "/var/lib/docker/containers/$(docker inspect --format '{{.Id}}' cache)/checkpoints";
 
 impl Engine for Docker {
-    fn set_up(lab: &TestLab, node: &str, address: &str) {
+    fn set_up(lab: &TestLab, node: &str) {
         lab.daemon(node, "dockerd", "docker info");
+        let gateway = address(node);
         let bridge = "--opt com.docker.network.bridge.name=lan0";
         lab.shell(
             node,
             &format!(
-                "docker network create --driver bridge --subnet {SUBNET} --gateway {address} {bridge} lan
+                "docker network create --driver bridge --subnet {SUBNET} --gateway {gateway} {bridge} lan
                 docker pull --quiet --platform linux/amd64 {REGISTRY}/servers"
             ),
         );
@@ -171,7 +164,7 @@ fn network() -> String {
 }
 
 impl Engine for Containerd {
-    fn set_up(lab: &TestLab, node: &str, _: &str) {
+    fn set_up(lab: &TestLab, node: &str) {
         lab.daemon(node, "containerd", "ctr version");
         lab.shell(node, &format!("ctr images pull --plain-http {REGISTRY}/servers:latest >/dev/null"));
     }

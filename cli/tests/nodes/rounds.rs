@@ -1,7 +1,7 @@
 //! Servers in containers go to arm64 and back; clients outside of both nodes keep their connections, and every answer is
 //! checked. `make test-containers` has them go ten times.
 
-use crate::containers::{ADDRESS, PATIENCE};
+use crate::containers::ADDRESS;
 use crate::lab::{TestLab, wait_for};
 use crate::program::{debian_root, source};
 use std::fs;
@@ -16,6 +16,8 @@ use std::time::Duration;
 pub(crate) const ROUNDS: u32 = if cfg!(feature = "long") { 10 } else { 1 };
 /// Answers that each client gets at each stop, at least.
 const ANSWERS: u64 = 5;
+/// How long a server may be away.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// From one request of a client to its next.
 const PAUSE: Duration = Duration::from_millis(20);
 

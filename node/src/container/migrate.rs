@@ -9,6 +9,7 @@ use crate::client::{Coming, Leaving, Node, Watch};
 use crate::error::{NodeError, Result};
 use crate::migrate::{CONFIRMATION_PAUSE, CONFIRMATIONS, Crossing, micros};
 use crate::protocol::{ArriveReport, Container, DepartReport, Outcome, Peer, Survey};
+use serde::{Deserialize, Serialize};
 use std::thread;
 use std::time::Instant;
 
@@ -28,7 +29,7 @@ pub struct Migration<'a> {
 }
 
 /// What a container takes with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct How {
     /// Its addresses and the connections to them.
     pub keep_address: bool,
