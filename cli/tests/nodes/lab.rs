@@ -98,8 +98,12 @@ impl TestLab {
 
     /// Move a unit; where it could run natively too, `translated` says how it goes on.
     pub(crate) fn migrate(&self, unit: &str, to: &str, translated: bool) -> Json {
-        let options: &[&str] = if translated { &["--translated"] } else { &[] };
-        self.json(&[&["migrate", unit, "--to", to], options].concat())
+        self.json(&migrate_line(unit, to, translated))
+    }
+
+    /// As [`Self::migrate`], of a unit that may end before.
+    pub(crate) fn try_migrate(&self, unit: &str, to: &str, translated: bool) -> Output {
+        self.run(&migrate_line(unit, to, translated))
     }
 
     /// Forward a port of this machine to a port of a unit.
@@ -214,4 +218,9 @@ pub(crate) fn wait_for<T>(what: &str, mut seen: impl FnMut() -> Option<T>) -> T 
         assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+fn migrate_line<'a>(unit: &'a str, to: &'a str, translated: bool) -> Vec<&'a str> {
+    let options: &[&str] = if translated { &["--translated"] } else { &[] };
+    [&["migrate", unit, "--to", to], options].concat()
 }
