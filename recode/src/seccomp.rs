@@ -2,6 +2,9 @@
 //! there. On a host its place takes the one that the engine has for that host; the home's waits in the residue. Filters on top
 //! of it are the program's own: the kernel has them at home, the runtime on a host, where they judge the guest's calls
 //! (`tranship_abi::seccomp`).
+//!
+//! In the images a thread names its oldest filter, and each names the next newer one as the one before it: CRIU lists them as
+//! PTRACE_SECCOMP_GET_FILTER counts, the newest first.
 
 use crate::error::{RecodeError, Result};
 use crate::output::Output;
@@ -10,6 +13,7 @@ use crate::proto::criu_core::{Core_entry, Seccomp_mode};
 use crate::proto::seccomp::{Seccomp_entry, Seccomp_filter};
 use crate::set::ImageSet;
 use protobuf::MessageDyn;
+use std::collections::VecDeque;
 use tranship_abi::seccomp::{Head, MAX_INSNS, MAX_WORDS, STRICT};
 
 const IMAGE: &str = "seccomp.img";
@@ -78,17 +82,16 @@ impl Filters {
             let what = format!("has no filter {index}, which a thread of {} is under", core_name(tid));
             RecodeError::damaged(IMAGE, 0, what)
         };
-        let mut chain = Vec::new();
+        let mut chain = VecDeque::new();
         let mut next = Some(more.seccomp_filter());
         while let Some(index) = next {
             let filter = self.0.get(index as usize).filter(|_| chain.len() < self.0.len());
             let filter = filter.ok_or_else(|| missing(index))?;
             next = filter.prev;
-            chain.push(Seccomp_filter { prev: None, ..filter.clone() });
+            chain.push_back(Seccomp_filter { prev: None, ..filter.clone() });
         }
-        let engine = if has_engine { chain.pop() } else { None };
-        chain.reverse();
-        Ok(Confinement { engine, own: Own::Filters(chain) })
+        let engine = if has_engine { chain.pop_front() } else { None };
+        Ok(Confinement { engine, own: Own::Filters(chain.into()) })
     }
 }
 
@@ -108,12 +111,12 @@ impl NewFilters {
             }
             Own::Filters(own) => own,
         };
-        let mut latest = None;
-        for filter in confinement.engine.iter().chain(own) {
-            latest = Some(self.number(Seccomp_filter { prev: latest, ..filter.clone() }));
+        let mut newer = None;
+        for filter in confinement.engine.iter().chain(own).rev() {
+            newer = Some(self.number(Seccomp_filter { prev: newer, ..filter.clone() }));
         }
-        more.seccomp_filter = latest;
-        if latest.is_some() {
+        more.seccomp_filter = newer;
+        if newer.is_some() {
             more.seccomp_mode = Some(Seccomp_mode::filter.into());
         } else if more.seccomp_mode.is_some() {
             more.seccomp_mode = Some(Seccomp_mode::disabled.into());

@@ -16,7 +16,8 @@ fn what_happens(row: &ImageType) -> String {
         Rule::Remap(Part::Pages) => "left where they are; new pages beside them".to_owned(),
         Rule::Remap(Part::CpuInfo) => "left behind where the machine differs".to_owned(),
         Rule::Remap(Part::Seccomp) => {
-            "copied if empty, else refused: filters name a machine's calls".to_owned()
+            "rewritten: the engine's filter is the machine's, the program's own are in the state area"
+                .to_owned()
         }
     }
 }

@@ -107,6 +107,6 @@ fn readers_of_clocks_survive_crossings() {
     let binary = root.join("bin/clocks");
     let cpu = tranship_node::Cpu::here().unwrap().to_string();
     lab.ok(&["compile", binary.to_str().unwrap(), "--host", &cpu]);
-    let program = ["/bin/clocks", "3000"].map(str::to_owned);
-    cross(&lab, &root, &program, 6, &mut Random::new(Random::fresh_seed()));
+    let program = |steps: usize| ["/bin/clocks".to_owned(), steps.to_string()].to_vec();
+    cross(&lab, &root, program, 3000, 6, &mut Random::new(Random::fresh_seed()));
 }
