@@ -100,9 +100,9 @@ impl Filters {
 pub(crate) struct NewFilters(Vec<Seccomp_filter>);
 
 impl NewFilters {
-    /// Put a thread under these.
+    /// Put a thread under these. A process that has ended has no threads.
     pub(crate) fn confine(&mut self, core: &mut Core_entry, confinement: &Confinement) {
-        let more = core.thread_core.mut_or_insert_default();
+        let Some(more) = core.thread_core.as_mut() else { return };
         let own = match &confinement.own {
             Own::Strict => {
                 more.seccomp_mode = Some(Seccomp_mode::strict.into());
