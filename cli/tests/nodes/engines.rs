@@ -1,10 +1,11 @@
-//! Redis goes to arm64 and back through Docker and through containerd, by their own commands alone: the OCI runtime does the
+//! Servers go to arm64 and back through Docker and through containerd, by their own commands alone: the OCI runtime does the
 //! rest. Clients outside of both nodes keep their connections; as these engines do not hold packets back while a container
 //! is between two nodes, the network does.
 
-use crate::containers::{ADDRESS, go_on};
+use crate::containers::ADDRESS;
 use crate::lab::{TestLab, wait_for};
 use crate::program::debian_root;
+use crate::services::{LEDGER, MEMCACHED, NGINX, REDIS, Service};
 use std::process::Stdio;
 use tranship_lab::{REGISTRY, address};
 
@@ -14,19 +15,22 @@ const SUBNET: &str = "10.77.0.0/24";
 /// Options of CRIU's that these engines have none for, and the annotation by which runc finds them.
 const CRIU_OPTIONS: &str = "/run/criu.conf";
 const ANNOTATION: &str = "--annotation org.criu.config=/run/criu.conf";
-const SERVER: &str = "redis-server --bind 0.0.0.0 --protected-mode no --save ''";
+/// Each of them crosses.
+const SERVICES: &[Service] = &[REDIS, MEMCACHED, NGINX, LEDGER];
 
 const HOME: &str = "x86";
 const ABROAD: &str = "arm64";
 
-/// An engine on two nodes.
+/// An engine on two nodes, and its container, which is made of a command of a shell.
 trait Engine {
     /// Set it up on a node.
     fn set_up(lab: &TestLab, node: &str);
-    /// Start the server.
-    fn run(lab: &TestLab, node: &str);
+    /// Start the container.
+    fn run(lab: &TestLab, node: &str, server: &str);
     /// Move it.
-    fn cross(lab: &TestLab, from: &str, to: &str);
+    fn cross(lab: &TestLab, from: &str, to: &str, server: &str);
+    /// Remove it.
+    fn remove(lab: &TestLab, node: &str);
 }
 
 impl TestLab {
@@ -71,6 +75,7 @@ impl TestLab {
 /// that it is on.
 fn publish(lab: &TestLab, image: &str) {
     let root = debian_root(lab);
+    SERVICES.iter().for_each(|service| (service.furnish)(&root));
     lab.on(HOME, &["podman", "manifest", "create", image]);
     for machine in ["amd64", "arm64"] {
         let part = format!("{image}-{machine}");
@@ -80,7 +85,7 @@ fn publish(lab: &TestLab, image: &str) {
     lab.on(HOME, &["podman", "manifest", "push", image]);
 }
 
-/// Redis under load, there and back.
+/// Every server under load, there and back.
 fn cross<E: Engine>(test: &str) {
     let lab = TestLab::with(test, "x86,arm64");
     let image = format!("{REGISTRY}/servers");
@@ -89,31 +94,35 @@ fn cross<E: Engine>(test: &str) {
         lab.shell(node, &format!("printf 'network-lock nftables\\ntcp-established\\n' >{CRIU_OPTIONS}"));
         E::set_up(&lab, node);
     }
-    E::run(&lab, HOME);
-    wait_for("redis", || lab.connect(6379, 1).ok());
-    let clients = lab.clients();
-    for (from, to) in [(HOME, ABROAD), (ABROAD, HOME)] {
-        go_on(&clients);
-        lab.while_cut_off(|| E::cross(&lab, from, to));
+    for service in SERVICES {
+        let server = service.command.iter().map(|word| format!("'{word}' ")).collect::<String>();
+        println!("{server}");
+        E::run(&lab, HOME, &server);
+        let clients = service.clients(&lab);
+        for (from, to) in [(HOME, ABROAD), (ABROAD, HOME)] {
+            clients.go_on();
+            lab.while_cut_off(|| E::cross(&lab, from, to, &server));
+        }
+        clients.go_on();
+        clients.end();
+        E::remove(&lab, HOME);
     }
-    go_on(&clients);
-    let outcome = clients.end();
-    assert!(outcome.is_whole(), "{outcome:?}");
 }
 
 struct Docker;
 
 impl Docker {
-    fn container(command: &str) -> String {
+    fn container(command: &str, server: &str) -> String {
         format!(
-            "docker {command} {ANNOTATION} --name cache --platform linux/amd64 --network lan --ip {ADDRESS} \\
-             --mac-address {HARDWARE_ADDRESS} {REGISTRY}/servers {SERVER}"
+            "docker {command} {ANNOTATION} --name server --platform linux/amd64 --network lan --ip {ADDRESS} \\
+             --mac-address {HARDWARE_ADDRESS} {REGISTRY}/servers {server}"
         )
     }
 }
 
 /// Where Docker has a container's checkpoints.
-const CHECKPOINTS: &str = "/var/lib/docker/containers/$(docker inspect --format '{{.Id}}' cache)/checkpoints";
+const CHECKPOINTS: &str =
+    "/var/lib/docker/containers/$(docker inspect --format '{{.Id}}' server)/checkpoints";
 
 impl Engine for Docker {
     fn set_up(lab: &TestLab, node: &str) {
@@ -129,18 +138,24 @@ impl Engine for Docker {
         );
     }
 
-    fn run(lab: &TestLab, node: &str) {
-        lab.shell(node, &Docker::container("run --detach"));
+    fn run(lab: &TestLab, node: &str, server: &str) {
+        lab.shell(node, &Docker::container("run --detach", server));
     }
 
-    fn cross(lab: &TestLab, from: &str, to: &str) {
+    /// Docker's checkpoints are without what the container has written: its own command for copying takes that along.
+    fn cross(lab: &TestLab, from: &str, to: &str, server: &str) {
         let checkpoint = format!("to-{to}");
-        lab.shell(from, &format!("docker checkpoint create cache {checkpoint}"));
-        lab.shell(to, &Docker::container("create"));
+        lab.shell(from, &format!("docker checkpoint create server {checkpoint}"));
+        lab.shell(to, &Docker::container("create", server));
+        lab.carry(from, "docker cp server:/tmp -", to, "docker cp - server:/");
         let unpack = format!("mkdir -p {CHECKPOINTS}; tar -C {CHECKPOINTS} -x");
         lab.carry(from, &format!("tar -C {CHECKPOINTS} -c {checkpoint}"), to, &unpack);
-        lab.shell(from, "docker rm cache");
-        lab.shell(to, &format!("docker start --checkpoint {checkpoint} cache"));
+        lab.shell(from, "docker rm server");
+        lab.shell(to, &format!("docker start --checkpoint {checkpoint} server"));
+    }
+
+    fn remove(lab: &TestLab, node: &str) {
+        lab.shell(node, "docker rm --force server");
     }
 }
 
@@ -154,14 +169,22 @@ struct Containerd;
 /// The network that the container is put into, as its hardware address and its address are everywhere.
 fn network() -> String {
     format!(
-        "ip netns add cache
-        ip link add cache type veth peer name eth0 netns cache
-        ip link set cache master lan0 up
-        ip -n cache link set eth0 address {HARDWARE_ADDRESS} up
-        ip -n cache address add {ADDRESS}/24 dev eth0
-        ip -n cache link set lo up"
+        "ip netns add server
+        ip link add server type veth peer name eth0 netns server
+        ip link set server master lan0 up
+        ip -n server link set eth0 address {HARDWARE_ADDRESS} up
+        ip -n server address add {ADDRESS}/24 dev eth0
+        ip -n server link set lo up"
     )
 }
+
+/// End the container, whose connections are to hear nothing of it.
+const REMOVE: &str = "ip link delete server
+    ip netns delete server
+    ctr tasks kill --signal SIGKILL server
+    until ctr tasks list | grep -q STOPPED; do busybox sleep 0.1; done
+    ctr tasks delete server >/dev/null
+    ctr containers delete server";
 
 impl Engine for Containerd {
     fn set_up(lab: &TestLab, node: &str) {
@@ -169,32 +192,28 @@ impl Engine for Containerd {
         lab.shell(node, &format!("ctr images pull --plain-http {REGISTRY}/servers:latest >/dev/null"));
     }
 
-    fn run(lab: &TestLab, node: &str) {
-        let options = "--detach --null-io --cpu-shares 0 --cgroup /tranship-lab/cache";
-        let runtime = "--runc-binary /usr/local/bin/tranship-runc --with-ns network:/run/netns/cache";
+    fn run(lab: &TestLab, node: &str, server: &str) {
+        let options = "--detach --null-io --cpu-shares 0 --cgroup /tranship-lab/server";
+        let runtime = "--runc-binary /usr/local/bin/tranship-runc --with-ns network:/run/netns/server";
         let commands = format!(
             "{}
-            ctr run {options} {runtime} {ANNOTATION} {REGISTRY}/servers:latest cache {SERVER}",
+            ctr run {options} {runtime} {ANNOTATION} {REGISTRY}/servers:latest server {server}",
             network()
         );
         lab.shell(node, &commands);
     }
 
-    /// A checkpoint is an image, which goes by way of the registry. It is removed where it was restored: containerd 1.7 makes none
-    /// with a configuration that another one has.
-    fn cross(lab: &TestLab, from: &str, to: &str) {
+    /// A checkpoint is an image, which goes by way of the registry. It stays on neither node: containerd 1.7 makes none with a
+    /// configuration that another one has.
+    fn cross(lab: &TestLab, from: &str, to: &str, _: &str) {
         let checkpoint = format!("{REGISTRY}/moving:{to}");
         lab.shell(
             from,
             &format!(
-                "ctr containers checkpoint --task --rw cache {checkpoint}
-                ip link delete cache
-                ip netns delete cache
-                ctr tasks kill --signal SIGKILL cache
-                until ctr tasks list | grep -q STOPPED; do busybox sleep 0.1; done
-                ctr tasks delete cache >/dev/null
-                ctr containers delete cache
-                ctr images push --plain-http {checkpoint} >/dev/null"
+                "ctr containers checkpoint --task --rw server {checkpoint}
+                {REMOVE}
+                ctr images push --plain-http {checkpoint} >/dev/null
+                ctr images remove --sync {checkpoint} >/dev/null"
             ),
         );
         lab.shell(
@@ -202,11 +221,15 @@ impl Engine for Containerd {
             &format!(
                 "{}
                 ctr content fetch --plain-http --all-platforms {checkpoint} >/dev/null
-                ctr containers restore --live --rw cache {checkpoint}
+                ctr containers restore --live --rw server {checkpoint}
                 ctr images remove --sync {checkpoint} >/dev/null",
                 network()
             ),
         );
+    }
+
+    fn remove(lab: &TestLab, node: &str) {
+        lab.shell(node, REMOVE);
     }
 }
 

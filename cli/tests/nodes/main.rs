@@ -21,4 +21,5 @@ mod load;
 mod program;
 mod rounds;
 mod servers;
+mod services;
 mod supply;
