@@ -28,6 +28,7 @@ mod set;
 mod state;
 mod to_canonical;
 mod to_host;
+mod trailer;
 mod vdso;
 mod vma;
 mod x86_64;
