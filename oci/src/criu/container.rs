@@ -122,7 +122,7 @@ impl Container {
                 outcome => outcome,
             },
             Container::Dumping { images, home, .. } => {
-                Ok(recode_in_place(images, &Target::Canonical(std::mem::take(home))).map(drop)?)
+                Ok(recode_in_place(images, &Target::Canonical(std::mem::take(home)))?)
             }
             Container::Restoring { .. } => Ok(()),
         }
