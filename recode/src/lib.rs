@@ -38,7 +38,7 @@ pub use error::{RecodeError, Result};
 pub use flatten::{FlatFile, Piece, flatten};
 pub use in_place::{fresh_beside, recode_in_place};
 pub use in_vdso::{Kernel, Left, leave_vdso};
-pub use inspect::{MappingSummary, ProcessSummary, Summary, control_groups, inspect};
+pub use inspect::{MappingSummary, ProcessSummary, Summary, control_groups, inspect, machine};
 pub use layout::{GuestObject, Home, HostLayout, KernelFiles, MappedFile, Target, link_base};
 pub use memory::{Extent, Memory, PAGE};
 pub use output::Report;
