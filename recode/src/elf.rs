@@ -24,13 +24,26 @@ pub(crate) struct Segment {
 pub(crate) struct Elf<'f> {
     path: &'f str,
     file: &'f dyn Source,
-    header: Record<'f>,
+    header: Vec<u8>,
 }
 
 /// A header, table entry or symbol in an ELF file.
-struct Record<'f> {
+struct Record<'b> {
+    path: &'b str,
+    bytes: &'b [u8],
+}
+
+/// Records of the same size, one after the other.
+struct Table<'f> {
     path: &'f str,
     bytes: Vec<u8>,
+    size: usize,
+}
+
+/// A symbol table.
+pub(crate) struct Symbols<'f> {
+    table: Table<'f>,
+    names: Vec<u8>,
 }
 
 const PT_LOAD: u32 = 1;
@@ -45,9 +58,9 @@ const SYMBOL_BYTES: usize = 24;
 impl<'f> Elf<'f> {
     /// The ELF64 file `file`; `path` is what errors call it.
     pub(crate) fn new(path: &'f str, file: &'f dyn Source) -> Result<Elf<'f>> {
-        let mut elf = Elf { path, file, header: Record { path, bytes: vec![] } };
-        elf.header.bytes = elf.file_range(0, file.length().min(HEADER_BYTES))?;
-        let ident = elf.header.bytes.first_chunk::<6>();
+        let mut elf = Elf { path, file, header: vec![] };
+        elf.header = elf.file_range(0, file.length().min(HEADER_BYTES))?;
+        let ident = elf.header.first_chunk::<6>();
         if ident != Some(&[0x7f, b'E', b'L', b'F', 2, 1]) || file.length() < HEADER_BYTES {
             return Err(elf.bad("is no little-endian ELF64 file"));
         }
@@ -57,11 +70,15 @@ impl<'f> Elf<'f> {
     /// The same, for a known machine.
     pub(crate) fn of(machine: Host, path: &'f str, file: &'f dyn Source) -> Result<Elf<'f>> {
         let elf = Elf::new(path, file)?;
-        let found = u32::from(elf.header.u16(18)?);
+        let found = u32::from(elf.header().u16(18)?);
         if found != machine.machine_id() {
             return Err(elf.bad(format!("is for ELF machine {found}, not for {}", machine.name())));
         }
         Ok(elf)
+    }
+
+    fn header(&self) -> Record<'_> {
+        Record { path: self.path, bytes: &self.header }
     }
 
     /// Its length in bytes.
@@ -76,10 +93,10 @@ impl<'f> Elf<'f> {
 
     /// Loadable segments, by rising address, not overlapping.
     pub(crate) fn segments(&self) -> Result<Vec<Segment>> {
-        let header = &self.header;
+        let header = self.header();
         let table = self.table(header.u64(32)?, header.u16(54)?, header.u16(56)?, PROGRAM_HEADER_BYTES)?;
         let mut segments = Vec::new();
-        for entry in table {
+        for entry in table.records() {
             if entry.u32(0)? == PT_LOAD {
                 segments.push(self.segment(&entry)?);
             }
@@ -121,47 +138,64 @@ impl<'f> Elf<'f> {
 
     /// Address, as linked, of an exported symbol.
     pub(crate) fn symbol(&self, name: &str) -> Result<u64> {
-        let symbols = self.symbols()?;
-        let found = symbols.into_iter().find(|(symbol, _)| *symbol == name.as_bytes());
-        found.map(|(_, address)| address).ok_or_else(|| self.bad(format!("does not define {name}")))
-    }
-
-    /// Names and addresses of all symbols that are defined here.
-    pub(crate) fn symbols(&self) -> Result<Vec<(Vec<u8>, u64)>> {
-        let header = &self.header;
-        let sections = self.table(header.u64(40)?, header.u16(58)?, header.u16(60)?, SECTION_HEADER_BYTES)?;
-        let mut symbols = Vec::new();
-        for section in &sections {
-            if ![SHT_DYNSYM, SHT_SYMTAB].contains(&section.u32(4)?) {
-                continue;
-            }
-            let names =
-                sections.get(section.u32(40)? as usize).ok_or_else(|| self.bad("lacks symbol names"))?;
-            let names = self.file_range(names.u64(24)?, names.u64(32)?)?;
-            for symbol in self.records(section.u64(24)?, section.u64(32)?, SYMBOL_BYTES)? {
-                if symbol.u16(6)? != SHN_UNDEF {
-                    let name = names.get(symbol.u32(0)? as usize..).unwrap_or_default();
-                    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-                    symbols.push((name.to_vec(), symbol.u64(8)?));
+        for symbols in self.symbols()? {
+            for symbol in symbols?.defined() {
+                match symbol? {
+                    (found, address) if found == name.as_bytes() => return Ok(address),
+                    _ => {}
                 }
             }
         }
-        Ok(symbols)
+        Err(self.bad(format!("does not define {name}")))
     }
 
-    fn table(&self, at: u64, size: u16, count: u16, least: usize) -> Result<Vec<Record<'f>>> {
+    /// The symbol tables. Each is read when it is asked for: the one of what is exported, which is small, comes first.
+    pub(crate) fn symbols(&self) -> Result<impl Iterator<Item = Result<Symbols<'f>>>> {
+        let header = self.header();
+        let sections = self.table(header.u64(40)?, header.u16(58)?, header.u16(60)?, SECTION_HEADER_BYTES)?;
+        let mut found = Vec::new();
+        for section in sections.records() {
+            if [SHT_DYNSYM, SHT_SYMTAB].contains(&section.u32(4)?) {
+                let names = sections.records().nth(section.u32(40)? as usize);
+                let names = names.ok_or_else(|| self.bad("lacks symbol names"))?;
+                found.push([section.range()?, names.range()?]);
+            }
+        }
+        Ok(found.into_iter().map(|[symbols, names]| {
+            let table = self.records(symbols, SYMBOL_BYTES)?;
+            Ok(Symbols { table, names: self.file_range(names.0, names.1)? })
+        }))
+    }
+
+    fn table(&self, at: u64, size: u16, count: u16, least: usize) -> Result<Table<'f>> {
         let size = usize::from(size);
         if size < least && count > 0 {
             return Err(self.bad("has headers that are too short"));
         }
-        self.records(at, size as u64 * u64::from(count), size.max(1))
+        self.records((at, size as u64 * u64::from(count)), size.max(1))
     }
 
-    /// `bytes` bytes at `at`, in records of `size` bytes each.
-    fn records(&self, at: u64, bytes: u64, size: usize) -> Result<Vec<Record<'f>>> {
-        let bytes = self.file_range(at, bytes)?;
-        let record = |bytes: &[u8]| Record { path: self.path, bytes: bytes.to_vec() };
-        Ok(bytes.chunks_exact(size).map(record).collect())
+    /// The bytes of a range, offset and length, as records of `size` bytes each.
+    fn records(&self, (at, bytes): (u64, u64), size: usize) -> Result<Table<'f>> {
+        Ok(Table { path: self.path, bytes: self.file_range(at, bytes)?, size })
+    }
+}
+
+impl Table<'_> {
+    fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        self.bytes.chunks_exact(self.size).map(|bytes| Record { path: self.path, bytes })
+    }
+}
+
+impl Symbols<'_> {
+    /// Names and addresses of those that are defined here.
+    pub(crate) fn defined(&self) -> impl Iterator<Item = Result<(&[u8], u64)>> {
+        let name = |at: u32| {
+            let name = self.names.get(at as usize..).unwrap_or_default();
+            name.split(|byte| *byte == 0).next().unwrap_or_default()
+        };
+        let symbols = self.table.records().filter(|symbol| !matches!(symbol.u16(6), Ok(SHN_UNDEF)));
+        symbols.map(move |symbol| Ok((name(symbol.u32(0)?), symbol.u64(8)?)))
     }
 }
 
@@ -169,6 +203,11 @@ impl Record<'_> {
     fn array<const N: usize>(&self, offset: usize) -> Result<[u8; N]> {
         let bytes = self.bytes.get(offset..).and_then(|bytes| bytes.first_chunk::<N>());
         bytes.copied().ok_or_else(|| bad(self.path, "ends early"))
+    }
+
+    /// Offset and length of what a section header is about.
+    fn range(&self) -> Result<(u64, u64)> {
+        Ok((self.u64(24)?, self.u64(32)?))
     }
 
     fn u16(&self, offset: usize) -> Result<u16> {

@@ -56,8 +56,10 @@ pub fn flatten(directory: &Path) -> Result<Vec<FlatFile>> {
         let memory = Memory::open(&set, name)?;
         let pagemap = memory::without_parent(memory.extents(), head.pages_id())?;
         files.push(FlatFile { name: name.to_owned(), pieces: vec![Piece::Bytes(pagemap)] });
-        let pages = format!("pages-{}.img", head.pages_id());
-        files.push(FlatFile { name: pages.clone(), pieces: page_pieces(&memory) });
+        let pages = memory::pages_name(head.pages_id());
+        let paths: Vec<PathBuf> = memory.files().cloned().collect();
+        let pieces = memory::pieces(memory.extents(), &paths, &[]);
+        files.push(FlatFile { name: pages.clone(), pieces });
         if !pages_written.insert(pages.clone()) {
             return Err(RecodeError::refused(name, format!("shares {pages} with another process")));
         }
@@ -69,27 +71,6 @@ pub fn flatten(directory: &Path) -> Result<Vec<FlatFile>> {
         files.push(FlatFile { name: name.to_owned(), pieces: vec![whole(&set.directory().join(name))?] });
     }
     Ok(files)
-}
-
-fn page_pieces(memory: &Memory) -> Vec<Piece> {
-    let paths: Vec<&PathBuf> = memory.files().collect();
-    let mut pieces: Vec<Piece> = Vec::new();
-    for extent in memory.extents() {
-        let bytes = extent.end - extent.start;
-        match pieces.last_mut() {
-            Some(Piece::FileRange { path, offset, length })
-                if path == paths[extent.file] && *offset + *length == extent.offset =>
-            {
-                *length += bytes;
-            }
-            _ => pieces.push(Piece::FileRange {
-                path: paths[extent.file].clone(),
-                offset: extent.offset,
-                length: bytes,
-            }),
-        }
-    }
-    pieces
 }
 
 fn whole(path: &Path) -> Result<Piece> {

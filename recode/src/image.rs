@@ -1,12 +1,12 @@
 //! One image file as CRIU lays it out: magic numbers, then messages, each preceded by its length and, in some
 //! types, followed by bytes that are not part of it. Such bytes are never loaded: an [`Image`] knows where they are.
 
-use crate::catalogue::{ImageType, Layout, Trailer};
+use crate::catalogue::{ImageType, Layout, MessageType, followed, plain};
 use crate::error::{RecodeError, Result};
 use crate::proto::ghost_file::{Ghost_chunk_entry, Ghost_file_entry};
 use crate::proto::ipc_msg::{Ipc_msg, Ipc_msg_entry};
-use protobuf::reflect::{MessageDescriptor, ReflectValueRef, RuntimeFieldType, RuntimeType};
-use protobuf::{MessageDyn, MessageFull};
+use protobuf::reflect::{ReflectValueRef, RuntimeFieldType, RuntimeType};
+use protobuf::{CodedOutputStream, MessageDyn};
 use std::ops::Range;
 
 /// Where an image's bytes come from.
@@ -60,16 +60,10 @@ impl Image {
         while !reader.at_end() {
             match of.layout {
                 Layout::Raw => {}
-                Layout::Messages(of) => image.entries.push(reader.entry(&of())?),
+                Layout::Messages(of) | Layout::Trailed(of) => image.entries.push(reader.entry(of)?),
                 Layout::Headed(head, of) => {
-                    let of = if image.entries.is_empty() { head() } else { of() };
-                    image.entries.push(reader.entry(&of)?);
-                }
-                Layout::Trailed(of, trailer) => {
-                    let mut entry = reader.entry(&of())?;
-                    let bytes = trailer_length(&*entry.message, &trailer);
-                    entry.trailer = reader.skip(bytes)?;
-                    image.entries.push(entry);
+                    let of = if image.entries.is_empty() { head } else { of };
+                    image.entries.push(reader.entry(of)?);
                 }
                 Layout::GhostFile => reader.ghost_file(&mut image.entries)?,
                 Layout::MessageQueues => reader.message_queue(&mut image.entries)?,
@@ -104,10 +98,13 @@ pub fn start(of: &ImageType) -> Vec<u8> {
 
 /// Append one message with its length.
 pub fn append(bytes: &mut Vec<u8>, message: &dyn MessageDyn) -> std::io::Result<()> {
-    let encoded = message.write_to_bytes_dyn().map_err(std::io::Error::other)?;
-    bytes.extend((encoded.len() as u32).to_le_bytes());
-    bytes.extend(encoded);
-    Ok(())
+    message.check_initialized_dyn()?;
+    let length = u32::try_from(message.compute_size_dyn()).map_err(std::io::Error::other)?;
+    bytes.extend(length.to_le_bytes());
+    // `write_to_bytes_dyn` would ask reflection for its name.
+    let mut stream = CodedOutputStream::vec(bytes);
+    message.write_to_with_cached_sizes_dyn(&mut stream)?;
+    Ok(stream.flush()?)
 }
 
 /// The messages of an image that has nothing but messages, still encoded, with the offset of each.
@@ -122,32 +119,6 @@ pub fn frames<'b>(of: &ImageType, file: &str, bytes: &'b [u8]) -> Result<Vec<(u6
         frames.push((offset, &bytes[range.start as usize..range.end as usize]));
     }
     Ok(frames)
-}
-
-fn trailer_length(message: &dyn MessageDyn, trailer: &Trailer) -> u64 {
-    if trailer.unless.is_some_and(|field| boolean(message, field)) {
-        return 0;
-    }
-    let units = trailer.fields.iter().fold(0u64, |sum, field| sum.saturating_add(integer(message, field)));
-    let bytes = units.saturating_mul(trailer.unit);
-    bytes.checked_next_multiple_of(trailer.align).unwrap_or(u64::MAX)
-}
-
-/// An integer field by its name, 0 where it is absent.
-fn integer(message: &dyn MessageDyn, field: &str) -> u64 {
-    match value(message, field) {
-        Some(ReflectValueRef::U32(v)) => u64::from(v),
-        Some(ReflectValueRef::U64(v)) => v,
-        _ => 0,
-    }
-}
-
-fn boolean(message: &dyn MessageDyn, field: &str) -> bool {
-    matches!(value(message, field), Some(ReflectValueRef::Bool(true)))
-}
-
-fn value<'m>(message: &'m dyn MessageDyn, field: &str) -> Option<ReflectValueRef<'m>> {
-    message.descriptor_dyn().field_by_name(field)?.get_singular(message)
 }
 
 /// The number of a field, in `message` or in one inside it, that its definition does not have. Where its type is known,
@@ -228,41 +199,34 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, of: &MessageDescriptor) -> Result<Entry> {
+    fn entry(&mut self, of: MessageType) -> Result<Entry> {
         let offset = self.at;
         let length = self.u32()?;
         let bytes = self.bytes(u64::from(length))?;
-        let message = of
-            .parse_from_bytes(&bytes)
-            .map_err(|e| RecodeError::damaged(self.file, offset, format!("not a {}: {e}", of.name())))?;
-        Ok(Entry { offset, message, trailer: self.at..self.at })
+        let (message, trailer) = (of.parse)(&bytes)
+            .map_err(|e| RecodeError::damaged(self.file, offset, format!("not a {}: {e}", of.name)))?;
+        Ok(Entry { offset, message, trailer: self.skip(trailer)? })
     }
 
     fn ghost_file(&mut self, entries: &mut Vec<Entry>) -> Result<()> {
-        let mut file = self.entry(&Ghost_file_entry::descriptor())?;
-        let in_chunks = boolean(&*file.message, "chunks");
+        let mut file = self.entry(plain::<Ghost_file_entry>())?;
+        let in_chunks = file.message.downcast_ref().is_some_and(Ghost_file_entry::chunks);
         if !in_chunks {
             file.trailer = self.skip(self.source.length() - self.at)?;
         }
         entries.push(file);
         while in_chunks && !self.at_end() {
-            let mut chunk = self.entry(&Ghost_chunk_entry::descriptor())?;
-            let bytes = integer(&*chunk.message, "len");
-            chunk.trailer = self.skip(bytes)?;
-            entries.push(chunk);
+            entries.push(self.entry(followed::<Ghost_chunk_entry>())?);
         }
         Ok(())
     }
 
     fn message_queue(&mut self, entries: &mut Vec<Entry>) -> Result<()> {
-        let queue = self.entry(&Ipc_msg_entry::descriptor())?;
-        let count = integer(&*queue.message, "qnum");
+        let queue = self.entry(plain::<Ipc_msg_entry>())?;
+        let count = queue.message.downcast_ref().map_or(0, Ipc_msg_entry::qnum);
         entries.push(queue);
         for _ in 0..count {
-            let mut message = self.entry(&Ipc_msg::descriptor())?;
-            let bytes = integer(&*message.message, "msize").next_multiple_of(8);
-            message.trailer = self.skip(bytes)?;
-            entries.push(message);
+            entries.push(self.entry(followed::<Ipc_msg>())?);
         }
         Ok(())
     }
@@ -272,7 +236,8 @@ impl Reader<'_> {
 mod tests {
     use super::*;
     use crate::proto::{self, Search};
-    use protobuf::reflect::ReflectValueBox;
+    use protobuf::MessageFull;
+    use protobuf::reflect::{MessageDescriptor, ReflectValueBox};
 
     const UNKNOWN: u32 = 999;
 

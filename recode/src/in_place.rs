@@ -3,28 +3,36 @@
 
 use crate::catalogue::Rule;
 use crate::error::{RecodeError, Result};
-use crate::flatten::{FlatFile, Piece, flatten};
+use crate::flatten::Piece;
 use crate::layout::Target;
-use crate::output::Report;
-use crate::recode;
+use crate::output::Output;
+use crate::recoded;
 use crate::set::ImageSet;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Recode the image set in `directory` for `target`, and leave the new set there, without a parent. A directory beside it,
-/// of the same name with `.recoded` at its end, is used meanwhile.
+/// Bytes that are moved at once.
+const CHUNK: usize = 1 << 18;
+
+/// Recode the image set in `directory` for `target`, and leave the new set there, without a parent. Images are written over, so
+/// none of them may be another set's, too.
 ///
 /// Page contents stay where they are up to the first page that goes: those behind are copied. The set is as it was after an
 /// error in recoding; after one in writing it is worth nothing.
-pub fn recode_in_place(directory: &Path, target: &Target) -> Result<Report> {
-    let scratch = fresh_beside(directory, "recoded")?;
-    let recoded = recode_in(directory, &scratch, target);
-    // What is left there is in the way of nothing but the next recoding, which removes it, too.
-    let _ = fs::remove_dir_all(&scratch);
-    recoded
+pub fn recode_in_place(directory: &Path, target: &Target) -> Result<()> {
+    let set = ImageSet::open(directory)?;
+    let (output, _) = recoded(&set, target)?;
+    let new = New::of(&output)?;
+    new.write(directory)?;
+    let outdated = set.files().filter(|(name, of)| of.rule != Rule::Leave && !new.has(name));
+    for path in outdated.map(|(name, _)| directory.join(name)).filter(|path| path.exists()) {
+        fs::remove_file(&path).map_err(|e| RecodeError::io("removing", &path, e))?;
+    }
+    Ok(())
 }
 
 /// The path of a directory beside `directory`, on the same file system, of the same name with `.suffix` at its end. What
@@ -39,64 +47,73 @@ pub fn fresh_beside(directory: &Path, suffix: &str) -> Result<PathBuf> {
     Ok(beside)
 }
 
-fn recode_in(directory: &Path, scratch: &Path, target: &Target) -> Result<Report> {
-    let report = recode(directory, scratch, target)?;
-    let files = flatten(scratch)?;
-    let outdated = outdated(directory, &files)?;
-    let ready: Vec<Ready> =
-        files.iter().map(|file| Ready::of(file, directory, scratch)).collect::<Result<_>>()?;
-    ready.iter().try_for_each(|file| file.settle(directory))?;
-    for name in outdated.iter().map(|name| directory.join(name)).filter(|path| path.exists()) {
-        fs::remove_file(&name).map_err(|e| RecodeError::io("removing", &name, e))?;
-    }
-    Ok(report)
+/// The new set.
+struct New<'o> {
+    /// Images that stay as they are.
+    stay: BTreeSet<&'o str>,
+    /// Images and their new contents.
+    images: Vec<(String, Contents<'o>)>,
 }
 
-/// Images of the old set that the new one does not have. What describes the dump stays.
-fn outdated(directory: &Path, files: &[FlatFile]) -> Result<Vec<String>> {
-    let new: BTreeSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
-    let old = ImageSet::open(directory)?;
-    let goes = old.files().filter(|(name, of)| of.rule != Rule::Leave && !new.contains(name));
-    Ok(goes.map(|(name, _)| name.to_owned()).collect())
+enum Contents<'o> {
+    Bytes(&'o [u8]),
+    Pagemap(Vec<u8>),
+    Pages(Vec<Piece>),
 }
 
-/// A file of the new set, ready to take its place.
-struct Ready<'f> {
-    name: &'f str,
-    /// Its contents, or what follows the part of another file that it begins with.
-    contents: PathBuf,
-    /// A file of the old set, and how many of its first bytes are the first of this one.
-    begins_with: Option<(&'f Path, u64)>,
-}
-
-impl<'f> Ready<'f> {
-    fn of(file: &'f FlatFile, directory: &Path, scratch: &Path) -> Result<Ready<'f>> {
-        let linked = scratch.join(&file.name);
-        if let [Piece::FileRange { path, .. }] = &file.pieces[..]
-            && *path == linked
-        {
-            return Ok(Ready { name: &file.name, contents: linked, begins_with: None });
+impl<'o> New<'o> {
+    /// Made of `output`; what stays is known to be good then.
+    fn of(output: &'o Output) -> Result<New<'o>> {
+        let stay = output.links()?.into_iter().collect();
+        let written = output.images.iter().filter_map(|(name, bytes)| Some((name, bytes.as_ref()?)));
+        let mut images: Vec<_> =
+            written.map(|(name, bytes)| (name.clone(), Contents::Bytes(bytes))).collect();
+        for (pagemap, memory) in &output.memories {
+            images.push((pagemap.clone(), Contents::Pagemap(memory.pagemap()?)));
+            images.push((memory.name(), Contents::Pages(memory.pages())));
         }
-        let (begins_with, rest) = match &file.pieces[..] {
-            [Piece::FileRange { path, offset: 0, length }, rest @ ..] if is_in(path, directory) => {
-                (Some((path.as_path(), *length)), rest)
-            }
-            pieces => (None, pieces),
-        };
-        let contents = scratch.join(format!("{}.new", file.name));
-        write(&contents, rest).map_err(|e| RecodeError::io("writing", &contents, e))?;
-        Ok(Ready { name: &file.name, contents, begins_with })
+        Ok(New { stay, images })
     }
 
-    fn settle(&self, directory: &Path) -> Result<()> {
-        let place = directory.join(self.name);
-        let settled = match self.begins_with {
-            None => fs::rename(&self.contents, &place),
-            Some((beginning, bytes)) => {
-                append(beginning, bytes, &self.contents).and_then(|()| fs::rename(beginning, &place))
-            }
-        };
-        settled.map_err(|e| RecodeError::io("writing", &place, e))
+    fn has(&self, name: &str) -> bool {
+        self.stay.contains(name) || self.images.iter().any(|(image, _)| image == name)
+    }
+
+    fn write(&self, directory: &Path) -> Result<()> {
+        for (name, contents) in &self.images {
+            let path = directory.join(name);
+            let written = match contents {
+                Contents::Bytes(bytes) => write_over(&path, bytes),
+                Contents::Pagemap(bytes) => write_over(&path, bytes),
+                Contents::Pages(pieces) => put_together(&path, pieces, directory),
+            };
+            written.map_err(|e| RecodeError::io("writing", &path, e))?;
+        }
+        Ok(())
+    }
+}
+
+/// A new file would take far longer on some file systems.
+fn write_over(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = File::options().create(true).truncate(false).write(true).open(path)?;
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)
+}
+
+/// Have `pieces` at `path`; a file in `directory` that they begin with goes there.
+fn put_together(path: &Path, pieces: &[Piece], directory: &Path) -> std::io::Result<()> {
+    match pieces {
+        [Piece::FileRange { path: beginning, offset: 0, length }, rest @ ..]
+            if is_in(beginning, directory) =>
+        {
+            let mut file = File::options().read(true).write(true).open(beginning)?;
+            // Behind all that is there, since some of it comes from there.
+            let end = file.seek(SeekFrom::End(0))?;
+            append(&mut file, rest)?;
+            move_down(&file, end, *length)?;
+            fs::rename(beginning, path)
+        }
+        pieces => append(&mut File::create(path)?, pieces),
     }
 }
 
@@ -106,24 +123,31 @@ fn is_in(file: &Path, directory: &Path) -> bool {
     parent.is_some() && parent == directory.canonicalize().ok()
 }
 
-fn write(path: &Path, pieces: &[Piece]) -> std::io::Result<()> {
-    let mut to = File::create(path)?;
+fn append(to: &mut File, pieces: &[Piece]) -> std::io::Result<()> {
     for piece in pieces {
         match piece {
             Piece::Bytes(bytes) => to.write_all(bytes)?,
             Piece::FileRange { path, offset, length } => {
                 let mut from = File::open(path)?;
                 from.seek(SeekFrom::Start(*offset))?;
-                std::io::copy(&mut from.take(*length), &mut to)?;
+                std::io::copy(&mut from.take(*length), to)?;
             }
         }
     }
     Ok(())
 }
 
-fn append(to: &Path, bytes: u64, contents: &Path) -> std::io::Result<()> {
-    let mut to = File::options().write(true).open(to)?;
-    to.set_len(bytes)?;
-    to.seek(SeekFrom::End(0))?;
-    std::io::copy(&mut File::open(contents)?, &mut to).map(drop)
+/// Have what is in `file` from `from` on begin at `to`, which is before that.
+fn move_down(file: &File, from: u64, to: u64) -> std::io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    let mut moved = 0;
+    loop {
+        match file.read_at(&mut buffer, from + moved)? {
+            0 => return file.set_len(to + moved),
+            bytes => {
+                file.write_all_at(&buffer[..bytes], to + moved)?;
+                moved += bytes as u64;
+            }
+        }
+    }
 }

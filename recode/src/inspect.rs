@@ -79,6 +79,11 @@ pub fn control_groups(directory: &Path) -> Result<Vec<Vec<String>>> {
     Ok(groups.controllers.iter().map(|hierarchy| names(&hierarchy.cnames)).collect())
 }
 
+/// The machine that the processes of the image set in `directory` were dumped on.
+pub fn machine(directory: &Path) -> Result<Host> {
+    machine_of_all(&Process::all(&ImageSet::open(directory)?)?)
+}
+
 /// Look at the image set in `directory`. Of its pages only those of state areas are read.
 pub fn inspect(directory: &Path) -> Result<Summary> {
     let set = ImageSet::open(directory)?;

@@ -2,6 +2,7 @@
 
 use crate::catalogue::image_type;
 use crate::error::{RecodeError, Result};
+use crate::flatten::Piece;
 use crate::image;
 use crate::proto::pagemap::{Pagemap_entry, Pagemap_head};
 use crate::set::ImageSet;
@@ -108,7 +109,7 @@ impl<'s> Memory<'s> {
 
     fn resolve(&mut self, set: &ImageSet, name: &str, depth: u32) -> Result<Vec<Extent>> {
         let (head, entries): (Pagemap_head, Vec<Pagemap_entry>) = set.headed(name)?;
-        let (file, length) = self.add_file(set, &format!("pages-{}.img", head.pages_id()))?;
+        let (file, length) = self.add_file(set, &pages_name(head.pages_id()))?;
         let mut parent: Option<Vec<Extent>> = None;
         let mut extents = Vec::with_capacity(entries.len());
         let (mut offset, mut last) = (0, 0);
@@ -210,57 +211,119 @@ impl NewPages {
     }
 }
 
-/// A pagemap image and its pages image.
-pub(crate) struct PageImages {
-    /// The pagemap image.
-    pub(crate) pagemap: Vec<u8>,
-    /// The pages image.
-    pub(crate) pages: Vec<u8>,
-    /// Whether any page is left to the parent set.
-    pub(crate) needs_parent: bool,
+/// The pages of a process after a recoding: those that stay where they are, and new ones.
+pub(crate) struct NewMemory {
+    /// By rising address. A file past the last of `files` stands for `new`.
+    extents: Vec<Extent>,
+    files: Vec<PathBuf>,
+    new: Vec<u8>,
+    pages_id: u32,
+}
+
+impl NewMemory {
+    /// The pages of `memory` that are in `keep` (sorted, disjoint), and `new` ones in the place of some and beside them; their
+    /// pages image will have the number `pages_id`.
+    pub(crate) fn of(memory: &Memory, keep: &[Range<u64>], new: &NewPages, pages_id: u32) -> NewMemory {
+        let files: Vec<PathBuf> = memory.files().cloned().collect();
+        let kept = keep.iter().flat_map(|range| within(memory.extents(), range));
+        let mut extents: Vec<Extent> = kept.flat_map(|extent| without(extent, new)).collect();
+        extents.extend(new.pages.keys().zip(0..).map(|(page, index)| Extent {
+            start: *page,
+            end: *page + PAGE,
+            lazy: false,
+            file: files.len(),
+            offset: index * PAGE,
+        }));
+        extents.sort_by_key(|extent| extent.start);
+        let new = new.pages.values().map(|page| &page[..]).collect::<Vec<_>>().concat();
+        NewMemory { extents, files, new, pages_id }
+    }
+
+    /// Name of its pages image.
+    pub(crate) fn name(&self) -> String {
+        pages_name(self.pages_id)
+    }
+
+    /// Whether any page stays where it is.
+    pub(crate) fn needs_parent(&self) -> bool {
+        self.extents.iter().any(|extent| extent.file < self.files.len())
+    }
+
+    /// The pagemap image of a set that leaves what stays to its parent.
+    pub(crate) fn pagemap_over_parent(&self) -> Result<Vec<u8>> {
+        let flags = |extent: &Extent| match extent.file < self.files.len() {
+            true => flag::PARENT,
+            false => flag::PRESENT,
+        };
+        pagemap_of(&self.extents, flags, self.pages_id)
+    }
+
+    /// The pages image of such a set.
+    pub(crate) fn new_pages(&self) -> &[u8] {
+        &self.new
+    }
+
+    /// The pagemap image of a set that has no parent.
+    pub(crate) fn pagemap(&self) -> Result<Vec<u8>> {
+        without_parent(&self.extents, self.pages_id)
+    }
+
+    /// The pages image of such a set.
+    pub(crate) fn pages(&self) -> Vec<Piece> {
+        pieces(&self.extents, &self.files, &self.new)
+    }
+}
+
+/// Name of the pages image with this number.
+pub(crate) fn pages_name(id: u32) -> String {
+    format!("pages-{id}.img")
+}
+
+/// All pages of `extents`, which are in these files, or in `new` if in none of them.
+pub(crate) fn pieces(extents: &[Extent], files: &[PathBuf], new: &[u8]) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for extent in extents {
+        let bytes = extent.end - extent.start;
+        match (files.get(extent.file), pieces.last_mut()) {
+            (Some(file), Some(Piece::FileRange { path, offset, length }))
+                if path == file && *offset + *length == extent.offset =>
+            {
+                *length += bytes;
+            }
+            (Some(file), _) => {
+                let (path, offset) = (file.clone(), extent.offset);
+                pieces.push(Piece::FileRange { path, offset, length: bytes });
+            }
+            (None, _) => {
+                let range = extent.offset as usize..(extent.offset + bytes) as usize;
+                pieces.push(Piece::Bytes(new.get(range).unwrap_or_default().to_vec()));
+            }
+        }
+    }
+    pieces
 }
 
 /// The pagemap image in which all of `extents` are in the pages image number `pages_id`, one after the other.
 pub(crate) fn without_parent(extents: &[Extent], pages_id: u32) -> Result<Vec<u8>> {
-    let flags = |extent: &Extent| flag::PRESENT | if extent.lazy { flag::LAZY } else { 0 };
+    pagemap_of(extents, |extent| flag::PRESENT | if extent.lazy { flag::LAZY } else { 0 }, pages_id)
+}
+
+fn pagemap_of(extents: &[Extent], flags: impl Fn(&Extent) -> u32, pages_id: u32) -> Result<Vec<u8>> {
     let mut runs: Vec<_> = extents.iter().map(|extent| (extent.start..extent.end, flags(extent))).collect();
     join(&mut runs);
     pagemap_image(pages_id, &runs)
 }
 
-/// The images in which the pages of `memory` that are in `keep` (sorted, disjoint) stay in the parent set, and
-/// those in `new` are in the pages image number `pages_id`.
-pub(crate) fn over_parent(
-    memory: &Memory,
-    keep: &[Range<u64>],
-    new: &NewPages,
-    pages_id: u32,
-) -> Result<PageImages> {
-    let mut runs: Vec<(Range<u64>, u32)> = Vec::new();
-    for range in keep {
-        let extents = within(memory.extents(), range);
-        runs.extend(extents.into_iter().flat_map(|extent| without(extent, new)));
-    }
-    let own = new.pages.keys().map(|page| (*page..*page + PAGE, flag::PRESENT));
-    runs.extend(own);
-    runs.sort_by_key(|(range, _)| range.start);
-    join(&mut runs);
-    let needs_parent = runs.iter().any(|(_, flags)| *flags == flag::PARENT);
-    let pages = new.pages.values().flat_map(|page| page.iter().copied()).collect();
-    Ok(PageImages { pagemap: pagemap_image(pages_id, &runs)?, pages, needs_parent })
-}
-
-/// The pages of `extent` that are not new, as runs left to the parent.
-fn without(extent: Extent, new: &NewPages) -> Vec<(Range<u64>, u32)> {
-    let mut runs = Vec::new();
+/// The pages of `extent` that are not new.
+fn without(extent: Extent, new: &NewPages) -> Vec<Extent> {
+    let mut left = Vec::new();
     let mut start = extent.start;
     for page in new.pages.range(extent.start..extent.end).map(|(page, _)| *page) {
-        runs.push((start..page, flag::PARENT));
+        left.extend(extent.clip(&(start..page)));
         start = page + PAGE;
     }
-    runs.push((start..extent.end, flag::PARENT));
-    runs.retain(|(range, _)| !range.is_empty());
-    runs
+    left.extend(extent.clip(&(start..extent.end)));
+    left
 }
 
 /// Join neighbouring runs of the same kind.
@@ -275,7 +338,7 @@ fn join(runs: &mut Vec<(Range<u64>, u32)>) {
 }
 
 fn pagemap_image(pages_id: u32, runs: &[(Range<u64>, u32)]) -> Result<Vec<u8>> {
-    let name = format!("pagemap of pages-{pages_id}.img");
+    let name = format!("pagemap of {}", pages_name(pages_id));
     let of = image_type("pagemap-1.img").ok_or(RecodeError::UnknownImage { file: name.clone() })?;
     let mut bytes = image::start(of);
     let encode = |bytes: &mut Vec<u8>, message: &dyn protobuf::MessageDyn| {

@@ -3,7 +3,7 @@
 use crate::catalogue::{Layout, Part, Rule, image_type};
 use crate::error::{RecodeError, Result};
 use crate::image;
-use crate::memory::PageImages;
+use crate::memory::NewMemory;
 use crate::proto::pagemap::{Pagemap_entry, Pagemap_head};
 use crate::set::{ImageSet, PARENT};
 use protobuf::MessageDyn;
@@ -33,9 +33,10 @@ pub struct Report {
 pub(crate) struct Output<'s> {
     set: &'s ImageSet,
     /// New contents of images; `None` leaves one out.
-    images: BTreeMap<String, Option<Vec<u8>>>,
+    pub(crate) images: BTreeMap<String, Option<Vec<u8>>>,
+    /// New pages of processes, by the names of their pagemap images.
+    pub(crate) memories: BTreeMap<String, NewMemory>,
     next_pages_id: u32,
-    needs_parent: bool,
 }
 
 impl<'s> Output<'s> {
@@ -43,7 +44,7 @@ impl<'s> Output<'s> {
     pub(crate) fn new(set: &'s ImageSet) -> Output<'s> {
         let ids = set.files().filter_map(|(name, _)| pages_id(name));
         let next_pages_id = ids.max().unwrap_or(0) + 1;
-        Output { set, images: BTreeMap::new(), next_pages_id, needs_parent: false }
+        Output { set, images: BTreeMap::new(), memories: BTreeMap::new(), next_pages_id }
     }
 
     /// A number for a new pages image.
@@ -68,10 +69,8 @@ impl<'s> Output<'s> {
     }
 
     /// Replace a pagemap and add its pages image.
-    pub(crate) fn pages(&mut self, pagemap: String, pages_id: u32, images: PageImages) {
-        self.needs_parent |= images.needs_parent;
-        self.images.insert(pagemap, Some(images.pagemap));
-        self.images.insert(format!("pages-{pages_id}.img"), Some(images.pages));
+    pub(crate) fn pages(&mut self, pagemap: String, memory: NewMemory) {
+        self.memories.insert(pagemap, memory);
     }
 
     /// Leave an image out.
@@ -80,14 +79,19 @@ impl<'s> Output<'s> {
     }
 
     /// Write the directory `to`, which must be new or empty. On an error what was written is removed again.
-    pub(crate) fn write(self, to: &Path) -> Result<Report> {
+    pub(crate) fn write(mut self, to: &Path) -> Result<Report> {
         let links = self.links()?;
+        let needs_parent = self.memories.values().any(NewMemory::needs_parent);
+        for (pagemap, memory) in std::mem::take(&mut self.memories) {
+            self.images.insert(pagemap, Some(memory.pagemap_over_parent()?));
+            self.images.insert(memory.name(), Some(memory.new_pages().to_vec()));
+        }
         std::fs::create_dir_all(to).map_err(|e| RecodeError::io("creating", to, e))?;
         let mut there = std::fs::read_dir(to).map_err(|e| RecodeError::io("listing", to, e))?;
         if there.next().is_some() {
             return Err(RecodeError::refused(to.display().to_string(), "is not empty; name a new directory"));
         }
-        let written = self.fill(to, &links);
+        let written = self.fill(to, &links, needs_parent);
         if written.is_err() {
             let names = self.images.keys().map(String::as_str).chain(links.iter().copied()).chain([PARENT]);
             names.for_each(|name| drop(std::fs::remove_file(to.join(name))));
@@ -95,7 +99,7 @@ impl<'s> Output<'s> {
         written
     }
 
-    fn fill(&self, to: &Path, links: &[&str]) -> Result<Report> {
+    fn fill(&self, to: &Path, links: &[&str], needs_parent: bool) -> Result<Report> {
         let mut report = Report::default();
         for (name, bytes) in self.images.iter().filter_map(|(name, bytes)| Some((name, bytes.as_ref()?))) {
             let path = to.join(name);
@@ -107,7 +111,7 @@ impl<'s> Output<'s> {
             report.bytes_copied += link_or_copy(&self.set.directory().join(name), &to.join(name))?;
             report.files_linked += 1;
         }
-        if self.needs_parent {
+        if needs_parent {
             let link = to.join(PARENT);
             let parent = path_between(to, self.set.directory())?;
             let linked = std::os::unix::fs::symlink(parent, &link);
@@ -118,12 +122,12 @@ impl<'s> Output<'s> {
     }
 
     /// Names of the images that stay as they are. Each is looked through, so that a damaged one is found now.
-    fn links(&self) -> Result<Vec<&'s str>> {
+    pub(crate) fn links(&self) -> Result<Vec<&'s str>> {
         let shared = self.shared_pages()?;
         let mut links = Vec::new();
         for (name, of) in self.set.files() {
             let stays = match of.rule {
-                _ if self.images.contains_key(name) => false,
+                _ if self.images.contains_key(name) || self.memories.contains_key(name) => false,
                 Rule::Copy => true,
                 Rule::Leave => false,
                 Rule::Remap(Part::Pages) => pages_id(name).is_some_and(|id| shared.contains(&id)),

@@ -4,7 +4,7 @@
 use crate::error::{RecodeError, Result};
 use crate::files::{Files, Renumbering};
 use crate::layout::{GUEST_END, Home};
-use crate::memory::{self, Memory, NewPages, PAGE};
+use crate::memory::{Memory, NewMemory, NewPages, PAGE};
 use crate::mounts::Mounts;
 use crate::output::Output;
 use crate::process::{Process, core_name, machine_of_all, mm_name, pagemap_name};
@@ -173,7 +173,7 @@ impl Journey<'_> {
             self.program(mm);
             output.messages(&mm_name(process.pid), [mm as &dyn MessageDyn])?;
             let id = output.new_pages_id();
-            output.pages(pagemap, id, memory::over_parent(&memory, &keep, &pages, id)?);
+            output.pages(pagemap, NewMemory::of(&memory, &keep, &pages, id));
             for thread in &mut state.threads {
                 self.leave_stub(thread, &residue, &memory)?;
                 self.own.insert(thread.tid, state.filters.own(thread.seccomp, self.pid)?);

@@ -5,7 +5,7 @@ use crate::elf::Elf;
 use crate::error::{RecodeError, Result};
 use crate::files::{Files, Renumbering};
 use crate::layout::{self, GuestObject, HostLayout};
-use crate::memory::{self, Memory, NewPages, PAGE};
+use crate::memory::{Memory, NewMemory, NewPages, PAGE};
 use crate::mounts::{Mounts, Waiting};
 use crate::output::Output;
 use crate::process::{Process, core_name, machine_of_all, mm_name, pagemap_name};
@@ -155,7 +155,7 @@ impl Journey<'_> {
             output.messages(&mm_name(process.pid), [mm as &dyn MessageDyn])?;
             let id = output.new_pages_id();
             let everything = 0..u64::MAX / PAGE * PAGE;
-            output.pages(pagemap, id, memory::over_parent(&memory, &[everything], &pages, id)?);
+            output.pages(pagemap, NewMemory::of(&memory, &[everything], &pages, id));
             for (slot, (tid, core)) in process.threads.iter_mut().enumerate() {
                 self.thread(core, slot, *tid, resume, &state)?;
             }

@@ -93,19 +93,27 @@ fn stubs(image: &[u8], pid: u32) -> Result<Vec<Stub>> {
     let elf = Elf::of(Host::X86_64, "[vdso]", &image)?;
     let first = elf.segments()?.first().map_or(0, |segment| segment.address);
     let mut stubs: Vec<Stub> = Vec::new();
-    for (symbol, address) in elf.symbols()? {
-        let symbol = String::from_utf8_lossy(&symbol);
-        let name = symbol.strip_prefix("__vdso_").unwrap_or(&symbol);
-        let at = usize::try_from(address.wrapping_sub(first)).unwrap_or(usize::MAX);
-        if name.is_empty() || name == "LINUX_2.6" || stubs.iter().any(|stub| stub.at == at) {
-            continue;
+    for symbols in elf.symbols()? {
+        for symbol in symbols?.defined() {
+            let (symbol, address) = symbol?;
+            let at = usize::try_from(address.wrapping_sub(first)).unwrap_or(usize::MAX);
+            if !stubs.iter().any(|stub| stub.at == at) {
+                stubs.extend(stub(&String::from_utf8_lossy(symbol), at, pid)?);
+            }
         }
-        let known = FUNCTIONS.iter().find(|(function, _)| *function == name);
-        let (_, number) =
-            known.ok_or_else(|| unknown(pid, &format!("exports {name}, which is not known")))?;
-        stubs.push(Stub { at, code: code(name, *number) });
     }
     Ok(stubs)
+}
+
+/// The stub of the function `symbol` at `at`; none of what is not a function.
+fn stub(symbol: &str, at: usize, pid: u32) -> Result<Option<Stub>> {
+    let name = symbol.strip_prefix("__vdso_").unwrap_or(symbol);
+    if name.is_empty() || name == "LINUX_2.6" {
+        return Ok(None);
+    }
+    let known = FUNCTIONS.iter().find(|(function, _)| *function == name);
+    let (_, number) = known.ok_or_else(|| unknown(pid, &format!("exports {name}, which is not known")))?;
+    Ok(Some(Stub { at, code: code(name, *number) }))
 }
 
 fn code(name: &str, number: Option<u32>) -> Vec<u8> {

@@ -23,12 +23,11 @@ fn what_happens(row: &ImageType) -> String {
 }
 
 fn holds(row: &ImageType) -> String {
-    let name = |of: fn() -> protobuf::reflect::MessageDescriptor| of().name().to_owned();
     match row.layout {
         Layout::Raw => "raw bytes".to_owned(),
-        Layout::Messages(of) => name(of),
-        Layout::Headed(head, of) => format!("{}, then {}", name(head), name(of)),
-        Layout::Trailed(of, _) => format!("{}, each with bytes", name(of)),
+        Layout::Messages(of) => of.name.to_owned(),
+        Layout::Headed(head, of) => format!("{}, then {}", head.name, of.name),
+        Layout::Trailed(of) => format!("{}, each with bytes", of.name),
         Layout::GhostFile => "ghost_file_entry, then contents".to_owned(),
         Layout::MessageQueues => "ipc_msg_entry, each with ipc_msg".to_owned(),
     }

@@ -17,7 +17,7 @@ use tranship_node::Isa;
 use tranship_node::unit::state_area::StateArea;
 use tranship_node::unit::{proc, quiesce, vdso};
 use tranship_recode::{
-    Home, HostLayout, KernelFiles, MappedFile, RecodeError, Target, check, fresh_beside, inspect, recode,
+    Home, HostLayout, KernelFiles, MappedFile, RecodeError, Target, check, fresh_beside, machine, recode,
     recode_in_place,
 };
 
@@ -88,7 +88,7 @@ impl Container {
         runtime: Option<RawFd>,
     ) -> Result<Option<Container>> {
         let here = Isa::here()?;
-        let home = Isa(inspect(given)?.machine);
+        let home = Isa(machine(given)?);
         if !foreign::is_foreign(home, here)? {
             return Ok(None);
         }
@@ -122,7 +122,7 @@ impl Container {
                 outcome => outcome,
             },
             Container::Dumping { images, home, .. } => {
-                Ok(recode_in_place(images, &Target::Canonical(std::mem::take(home))).map(drop)?)
+                Ok(recode_in_place(images, &Target::Canonical(std::mem::take(home)))?)
             }
             Container::Restoring { .. } => Ok(()),
         }
