@@ -57,6 +57,7 @@ if os.fork() == 0:
 theirs.close()
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(STORE)
+listener.listen()  # before anybody can come to the first process, which connects here
 if os.fork() == 0:
     asyncio.run(store(listener, ours))
     os._exit(0)
