@@ -13,16 +13,16 @@ mod round;
 
 use round::{Container, Steps};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Each way is made so often; the medians count.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 31;
 
-/// One program's figures: at home and abroad, of each round.
+/// One program's figures in milliseconds: at home and abroad, of each round.
 #[derive(Default)]
 struct Times {
-    dump: [Vec<Duration>; 2],
-    restore: [Vec<Duration>; 2],
+    dump: [Vec<f64>; 2],
+    restore: [Vec<f64>; 2],
 }
 
 fn main() {
@@ -52,19 +52,23 @@ fn measure(object: &str) -> Times {
                 let made = steps.end();
                 let started = Instant::now();
                 let output = container.restore(&format!("{images}-home"), true);
-                times.restore[place].push(started.elapsed());
+                times.restore[place].push(milliseconds(started));
                 steps = Steps::follow(output, made, "abroad");
             }
             let started = Instant::now();
             container.checkpoint(&images);
-            times.dump[place].push(started.elapsed());
+            times.dump[place].push(milliseconds(started));
             let made = steps.end();
             let started = Instant::now();
             let output = container.restore(&images, false);
             if !abroad {
-                times.restore[place].push(started.elapsed());
+                times.restore[place].push(milliseconds(started));
             }
             steps = Steps::follow(output, made, "at home again");
+            let made = if abroad { vec![format!("{images}-home"), images] } else { vec![images] };
+            for images in made {
+                std::fs::remove_dir_all(container.node().work().join(images)).unwrap();
+            }
         }
     }
     container.delete();
@@ -73,28 +77,37 @@ fn measure(object: &str) -> Times {
 }
 
 fn page(rows: &[(&str, Times)]) -> String {
-    let mut page = String::from(
+    let mut page = format!(
         "# What crossing costs a container\n\n\
          Time of one `checkpoint` and one `restore` of a container, each the whole command: by stock runc and CRIU at home, and by\n\
          `tranship-runc` abroad (on the same machine, translated), where the dump parks all threads first and makes the images those of the\n\
-         home machine, and the restore makes them those of the host. Medians of interleaved rounds. Written by `make bench-containers`.\n\n\
-         | container | checkpoint at home | abroad | more | restore at home | abroad | more |\n\
-         |---|--:|--:|--:|--:|--:|--:|\n",
+         home machine, and the restore makes them those of the host. Medians of {ROUNDS} interleaved rounds; what is more, of the\n\
+         differences in each round. Written by `make bench-containers`.\n\n\
+         | container | checkpoint at home | abroad | more | restore at home | abroad | more | both, more |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|\n",
     );
-    for (name, times) in rows {
-        let [[dump_home, dump_abroad], [restore_home, restore_abroad]] =
-            [&times.dump, &times.restore].map(|pair| [median(&pair[0]), median(&pair[1])]);
-        page += &format!(
-            "| {name} | {dump_home:.1} ms | {dump_abroad:.1} ms | {:.1} ms | {restore_home:.1} ms | {restore_abroad:.1} ms | {:.1} ms |\n",
-            dump_abroad - dump_home,
-            restore_abroad - restore_home,
-        );
+    for (name, Times { dump, restore }) in rows {
+        let (dump_more, restore_more) = (more(dump), more(restore));
+        let both: Vec<f64> =
+            dump_more.iter().zip(&restore_more).map(|(dump, restore)| dump + restore).collect();
+        let figures = [&dump[0], &dump[1], &dump_more, &restore[0], &restore[1], &restore_more, &both];
+        let cells: String = figures.iter().map(|times| format!(" {:.1} ms |", median(times))).collect();
+        page += &format!("| {name} |{cells}\n");
     }
     page
 }
 
-fn median(times: &[Duration]) -> f64 {
-    let mut times: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
+/// How much longer it takes abroad, in each round.
+fn more([home, abroad]: &[Vec<f64>; 2]) -> Vec<f64> {
+    home.iter().zip(abroad).map(|(home, abroad)| abroad - home).collect()
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}
+
+fn median(times: &[f64]) -> f64 {
+    let mut times = times.to_vec();
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }
