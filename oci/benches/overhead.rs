@@ -12,6 +12,7 @@ mod node;
 mod round;
 
 use round::{Container, Steps};
+use std::fs::File;
 use std::path::Path;
 use std::time::Instant;
 
@@ -66,14 +67,23 @@ fn measure(object: &str) -> Times {
             }
             steps = Steps::follow(output, made, "at home again");
             let made = if abroad { vec![format!("{images}-home"), images] } else { vec![images] };
-            for images in made {
-                std::fs::remove_dir_all(container.node().work().join(images)).unwrap();
-            }
+            made.iter().for_each(|images| forget(&container.node().work().join(images)));
         }
     }
     container.delete();
     steps.end();
     times
+}
+
+/// Free a checkpoint's room. Its files stay: where many have just been removed, ext4 takes a millisecond to make one, which neither
+/// side of the comparison is about.
+fn forget(images: &Path) {
+    for image in std::fs::read_dir(images).unwrap() {
+        let path = image.unwrap().path();
+        if path.is_file() {
+            File::options().write(true).open(path).unwrap().set_len(0).unwrap();
+        }
+    }
 }
 
 fn page(rows: &[(&str, Times)]) -> String {
