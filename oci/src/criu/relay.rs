@@ -31,6 +31,8 @@ struct Relay {
     criu: Socket,
     /// CRIU, if it is this process's child.
     child: Option<Child>,
+    /// Whether it wants to hear of what CRIU is at. crun does not; here it has to be heard always.
+    listens: bool,
     /// What CRIU's process has the in-process runtime open as.
     runtime: Option<RawFd>,
     /// The process that asks.
@@ -109,6 +111,7 @@ impl Relay {
             client,
             criu,
             child,
+            listens: false,
             runtime: None,
             lent: Vec::new(),
             container: None,
@@ -154,6 +157,8 @@ impl Relay {
         let mut request: Request = parse(&message.bytes)?;
         let kind = request.type_();
         if let Some(options) = request.opts.as_mut() {
+            self.listens = options.notify_scripts();
+            options.set_notify_scripts(true);
             let prepared = self.lend(options).and_then(|()| self.prepare(kind, options));
             if let Err(error) = prepared {
                 self.write_log(&complaint(&error));
@@ -196,6 +201,9 @@ impl Relay {
         if response.type_() != Type::NOTIFY {
             self.through = None;
         }
+        if response.type_() == Type::NOTIFY && !self.listens {
+            return self.answer(true);
+        }
         let mut outdated = None;
         if response.type_() != Type::NOTIFY
             && let Some(container) = self.container.take()
@@ -214,9 +222,14 @@ impl Relay {
     /// Tell CRIU that what it is about to do has failed.
     fn refuse(&self, error: &OciError) -> Result<()> {
         self.write_log(&complaint(error));
+        self.answer(false)
+    }
+
+    /// Tell CRIU whether to go on with what it has said that it is at.
+    fn answer(&self, goes_on: bool) -> Result<()> {
         let mut verdict = Request::new();
         verdict.set_type(Type::NOTIFY);
-        verdict.set_notify_success(false);
+        verdict.set_notify_success(goes_on);
         self.criu.send(&encode(&verdict)?, None)
     }
 

@@ -64,3 +64,9 @@ fn programs_start_abroad() {
 fn programs_that_start_abroad_go_home_under_their_profile() {
     round::begin_abroad("seccomp");
 }
+
+/// Another OCI runtime below ours.
+#[test]
+fn crun() {
+    round::cross_by_crun("processes");
+}

@@ -29,7 +29,19 @@ const PLACES: &[(&str, &str, bool)] =
 
 /// Have the program `object` cross in a container of its own.
 pub(crate) fn cross(object: &str) {
-    let container = Container::new(object);
+    cross_in(Container::new(object));
+}
+
+/// As [`cross`], with crun below our OCI runtime. It wants all control groups in one place.
+pub(crate) fn cross_by_crun(object: &str) {
+    let mut container = Container::new(object);
+    container.runtime = Some("/usr/bin/crun");
+    let unify = "umount -R -l /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup";
+    succeed(container.node.command("sh").args(["-c", unify]), String::new);
+    cross_in(container);
+}
+
+fn cross_in(container: Container) {
     let mut steps = Steps::follow(container.create(false), 0, "at home");
     for (images, place, translated) in PLACES {
         container.checkpoint(images);
@@ -57,6 +69,8 @@ pub(crate) fn begin_abroad(object: &str) {
 pub(crate) struct Container {
     /// Whether runc and CRIU are alone with it.
     pub(crate) is_stock: bool,
+    /// The OCI runtime below ours, if not the one that it finds.
+    runtime: Option<&'static str>,
     name: String,
     folder: PathBuf,
     node: Node,
@@ -73,7 +87,7 @@ impl Container {
         compile(object, &folder.join("bundle/rootfs/program"));
         fs::write(folder.join("bundle/config.json"), config(object, &folder).to_string()).unwrap();
         let name = format!("tranship-test-{name}-{}", std::process::id());
-        Container { is_stock: false, name, node: Node::start(&folder), folder }
+        Container { is_stock: false, runtime: None, name, node: Node::start(&folder), folder }
     }
 
     /// Start it; its output.
@@ -91,10 +105,19 @@ impl Container {
     /// The command for it.
     pub(crate) fn begin_checkpoint(&self, images: &str) -> Command {
         let mut command = self.runtime(false);
-        command.args(["checkpoint", "--link-remap"]).args(TAKEN_ALONG);
+        command.arg("checkpoint").args(self.options());
+        if self.runtime.is_none() {
+            command.arg("--link-remap");
+        }
         command.arg("--image-path").arg(self.inside(images));
         command.arg("--work-path").arg(self.inside("logs")).arg(&self.name);
         command
+    }
+
+    /// Options of both. crun would have CRIU restore the control groups that it has taken out of sight.
+    fn options(&self) -> Vec<&'static str> {
+        let groups: &[_] = if self.runtime.is_some() { &["--manage-cgroups-mode=ignore"] } else { &[] };
+        [TAKEN_ALONG, groups].concat()
     }
 
     /// All processes of its node, the oldest first.
@@ -105,7 +128,7 @@ impl Container {
     /// Go on from the checkpoint `images`; its output.
     pub(crate) fn restore(&self, images: &str, translated: bool) -> PipeReader {
         self.detached(translated, |command| {
-            command.arg("restore").args(TAKEN_ALONG);
+            command.arg("restore").args(self.options());
             command.args(["--detach", "--bundle"]).arg(self.inside("bundle"));
             command.arg("--image-path").arg(self.inside(images)).arg("--work-path").arg(self.inside("logs"));
         })
@@ -127,6 +150,9 @@ impl Container {
         if translated {
             command.env("TRANSHIP_TRANSLATE", "always");
         }
+        if let Some(runtime) = self.runtime {
+            command.env("TRANSHIP_RUNTIME", runtime);
+        }
         command
     }
 
@@ -145,7 +171,7 @@ impl Container {
     }
 
     pub(crate) fn delete(&self) {
-        let mut command = self.node.runtime();
+        let mut command = self.runtime(false);
         command.args(["delete", "--force", &self.name]).stdout(Stdio::null()).stderr(Stdio::null());
         let _ = command.status();
     }
