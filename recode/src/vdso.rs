@@ -1,21 +1,35 @@
-//! The guest's vDSO abroad: the kernel's data that its code reads is not there, so each function starts with the system
-//! call that it stands for.
+//! The guest's vDSO abroad: the kernel's data that its code reads is not there, so each function that reads any starts with the
+//! system call that it stands for.
 
 use crate::elf::Elf;
 use crate::error::{RecodeError, Result};
 use std::ops::Range;
 use tranship_abi::host::Host;
 
-/// The functions that x86-64 vDSOs export (`arch/x86/entry/vdso/vdso.lds.S`), without the `__vdso_` that each name may
-/// have, and their system calls; `None` for one that fails with ENOSYS.
-const FUNCTIONS: &[(&str, Option<u32>)] = &[
-    ("clock_gettime", Some(228)),
-    ("clock_getres", Some(229)),
-    ("gettimeofday", Some(96)),
-    ("getcpu", Some(309)),
-    ("time", Some(201)),
-    ("getrandom", Some(318)),
-    ("sgx_enter_enclave", None),
+/// What becomes of a function abroad.
+#[derive(Clone, Copy)]
+enum Abroad {
+    /// It makes the system call of this number.
+    Calls(u32),
+    /// It fails with ENOSYS.
+    Fails,
+    /// It reads nothing of the kernel's, and stays as it is.
+    Stays,
+}
+
+/// The functions that x86-64 vDSOs export (`arch/x86/entry/vdso/vdso64/vdso64.lds.S` of Linux 7.2), without the `__vdso_` that each
+/// name may have.
+const FUNCTIONS: &[(&str, Abroad)] = &[
+    ("clock_gettime", Abroad::Calls(228)),
+    ("clock_getres", Abroad::Calls(229)),
+    ("gettimeofday", Abroad::Calls(96)),
+    ("getcpu", Abroad::Calls(309)),
+    ("time", Abroad::Calls(201)),
+    ("getrandom", Abroad::Calls(318)),
+    ("sgx_enter_enclave", Abroad::Fails),
+    // Of a thread that ends in the middle of these, the kernel at home would finish the unlocking.
+    ("futex_robust_list64_try_unlock", Abroad::Stays),
+    ("futex_robust_list32_try_unlock", Abroad::Stays),
 ];
 
 /// `getrandom`'s fifth argument when the caller asks about the state it should allocate; such a caller gets ENOSYS and
@@ -105,26 +119,30 @@ fn stubs(image: &[u8], pid: u32) -> Result<Vec<Stub>> {
     Ok(stubs)
 }
 
-/// The stub of the function `symbol` at `at`; none of what is not a function.
+/// The stub of the function `symbol` at `at`; none of one that stays, and of what is not a function.
 fn stub(symbol: &str, at: usize, pid: u32) -> Result<Option<Stub>> {
     let name = symbol.strip_prefix("__vdso_").unwrap_or(symbol);
     if name.is_empty() || name == "LINUX_2.6" {
         return Ok(None);
     }
     let known = FUNCTIONS.iter().find(|(function, _)| *function == name);
-    let (_, number) = known.ok_or_else(|| unknown(pid, &format!("exports {name}, which is not known")))?;
-    Ok(Some(Stub { at, code: code(name, *number) }))
+    let (_, abroad) = known.ok_or_else(|| unknown(pid, &format!("exports {name}, which is not known")))?;
+    Ok(code(name, *abroad).map(|code| Stub { at, code }))
 }
 
-fn code(name: &str, number: Option<u32>) -> Vec<u8> {
+fn code(name: &str, abroad: Abroad) -> Option<Vec<u8>> {
     let fail = [&mov_eax(ENOSYS.wrapping_neg())[..], &[0x48, 0x98, RET]].concat(); // cdqe: -ENOSYS in 64 bits
-    let Some(number) = number else { return fail };
+    let number = match abroad {
+        Abroad::Calls(number) => number,
+        Abroad::Fails => return Some(fail),
+        Abroad::Stays => return None,
+    };
     let call = [&mov_eax(number)[..], &SYSCALL, &[RET]].concat();
     if name == "getrandom" {
         let je = [0x74, call.len() as u8];
-        return [&CMP_R8_MINUS_1[..], &je, &call, &fail].concat();
+        return Some([&CMP_R8_MINUS_1[..], &je, &call, &fail].concat());
     }
-    call
+    Some(call)
 }
 
 fn mov_eax(value: u32) -> [u8; 5] {

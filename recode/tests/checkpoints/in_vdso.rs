@@ -255,6 +255,16 @@ fn a_thread_at_a_function_s_start_is_left_alone() {
 }
 
 #[test]
+fn a_function_without_a_system_call_stays() {
+    let mut dumped = dumped("a_function_without_a_system_call_stays");
+    dumped.kernel.has_data = false;
+    dumped.enter(dumped.leader(), "futex_robust_list64_try_unlock", FIRST, None);
+    dumped.leave();
+    let after = registers(&dumped.images, dumped.leader());
+    assert_eq!((after.ip(), dumped.word(after.di())), (CALLER, 0));
+}
+
+#[test]
 fn memory_that_is_in_no_image_keeps_a_thread() {
     let mut dumped = dumped("memory_that_is_in_no_image_keeps_a_thread");
     dumped.enter(dumped.leader(), "time", FIRST, Some(dumped.untouched()));

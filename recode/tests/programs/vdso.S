@@ -1,6 +1,6 @@
 // A small vDSO to put threads into. The first instruction of each function is one byte long.
     .hidden __ehdr_start
-    .globl __vdso_time, __vdso_getcpu, __vdso_gettimeofday
+    .globl __vdso_time, __vdso_getcpu, __vdso_gettimeofday, __vdso_futex_robust_list64_try_unlock
 
 // Stores the first word of the page in front of the vDSO, which is the kernel's data, and returns it.
 __vdso_time:
@@ -23,3 +23,9 @@ __vdso_getcpu:
 __vdso_gettimeofday:
     nop
 1:  jmp 1b
+
+// Reads nothing of the kernel's.
+__vdso_futex_robust_list64_try_unlock:
+    nop
+    movq $0, (%rdi)
+    ret
