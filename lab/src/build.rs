@@ -8,29 +8,28 @@ use crate::engine;
 use crate::error::{LabError, Result};
 use crate::registry;
 use crate::state::Lock;
+use crate::vm::Machine;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The root of nodes on this kernel. The emulator for the virtual machine is in it too, and the registry.
+/// The root of nodes on this kernel. The emulators for virtual machines are in it too, and the registry.
 const X86_64: Recipe = Recipe {
     suite: SUITE,
     architecture: "amd64",
-    packages: &["base-files", registry::PACKAGE, "qemu-system-arm"],
+    packages: &["base-files", registry::PACKAGE, "qemu-system-arm", "qemu-system-x86"],
     engine: true,
 };
-/// The virtual machine's root and kernel.
-const ARM64: Recipe = Recipe {
-    suite: SUITE,
-    architecture: "arm64",
-    packages: &["base-files", "busybox-static", "linux-image-arm64"],
-    engine: true,
-};
-/// Size of the virtual machine's disk; what is not written takes no room.
+/// Size of a virtual machine's disk; what is not written takes no room.
 const DISK_BYTES: u64 = 16 << 30;
-/// Modules that the virtual machine needs, in the order of insertion: its disk, its network, what CRIU asks about
-/// sockets, what containers need. (Much else is built in.)
+/// Modules that virtual machines need, in the order of insertion: the disk, the network, what CRIU asks about
+/// sockets, what containers need. Each kernel has some of them built in, and much else.
 const MODULES: &[&str] = &[
+    "drivers/virtio/virtio",
+    "drivers/virtio/virtio_ring",
+    "drivers/virtio/virtio_pci_legacy_dev",
+    "drivers/virtio/virtio_pci_modern_dev",
+    "drivers/virtio/virtio_pci",
     "drivers/block/virtio_blk",
     "lib/crc/crc16",
     "fs/mbcache",
@@ -56,7 +55,7 @@ const MODULES: &[&str] = &[
     "net/netfilter/nf_conntrack",
     "net/netfilter/nf_conntrack_netlink",
 ];
-/// Its first program.
+/// Their first program.
 const INIT: &str = include_str!("init.sh");
 
 /// What a virtual machine starts from.
@@ -83,14 +82,15 @@ pub(crate) fn tree(cache: &Path, name: &str, recipe: &Recipe) -> Result<PathBuf>
     once(cache, name, &key(recipe, ""), |directory, log| debian::extract(recipe, directory, log))
 }
 
-/// What the arm64 machine starts from.
-pub(crate) fn arm64_vm(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Vm> {
+/// What a virtual machine starts from.
+pub(crate) fn vm(cache: &Path, machine: &Machine, say: &mut dyn FnMut(&str)) -> Result<Vm> {
     let extra = format!("{INIT}{MODULES:?}{DISK_BYTES}");
-    let directory = once(cache, "aarch64", &key(&ARM64, &extra), |directory, log| {
-        say("building the root of the arm64 machine (once)");
+    let Machine { name, recipe, .. } = machine;
+    let directory = once(cache, name, &key(recipe, &extra), |directory, log| {
+        say(&format!("building the root of {name} (once)"));
         let root = directory.join("root");
-        debian::extract(&ARM64, &root, log)?;
-        say("building the disk of the arm64 machine (once)");
+        debian::extract(recipe, &root, log)?;
+        say(&format!("building the disk of {name} (once)"));
         let modules = kernel_modules(&root)?;
         let kernel = directory.join("kernel");
         let built = modules.join("vmlinuz");
@@ -156,7 +156,12 @@ fn initramfs(root: &Path, modules: &Path, path: &Path) -> Result<()> {
         ("init".to_owned(), 0o755, INIT.as_bytes().to_vec()),
         ("bin/busybox".to_owned(), 0o755, read(root.join("usr/bin/busybox"))?),
     ];
+    let built_in = read(modules.join("modules.builtin"))?;
+    let built_in = String::from_utf8_lossy(&built_in);
     for (index, module) in MODULES.iter().enumerate() {
+        if built_in.lines().any(|line| line == format!("kernel/{module}.ko")) {
+            continue;
+        }
         let name = module.rsplit('/').next().unwrap_or(module);
         let contents = read(modules.join("kernel").join(format!("{module}.ko.xz")))?;
         files.push((format!("modules/{index:02}-{name}.ko.xz"), 0o644, contents));

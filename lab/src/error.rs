@@ -92,7 +92,7 @@ impl fmt::Display for LabError {
                 )
             }
             LabError::UnknownNode { name } => {
-                write!(f, "no kind of node is called {name:?}; there are x86, x86b and arm64")
+                write!(f, "no kind of node is called {name:?}; there are x86, x86b, arm64 and x86vm")
             }
             LabError::NotReady { name, why, log } => {
                 write!(f, "node {name} did not come up ({why}); its console log is {}", log.display())

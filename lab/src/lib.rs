@@ -1,5 +1,5 @@
 //! Nodes on this machine. `x86` is this kernel in a Debian root, mount and PID namespace of its own; `x86b` is a
-//! second one; `arm64` is a virtual machine with Debian's arm64 kernel. Roots and disk images are built once from
+//! second one; `arm64` and `x86vm` are virtual machines with Debian's kernels. Roots and disk images are built once from
 //! Debian's packages, by apt alone, and kept in the cache directory.
 
 mod build;
@@ -34,6 +34,7 @@ use tranship_node::client::Node;
 use tranship_node::history::History;
 use tranship_node::protocol::{NodeInfo, Peer};
 use tranship_node::trust::Membership;
+use vm::Machine;
 
 /// How long a node may take from its start to its first answer.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -48,6 +49,11 @@ pub struct Lab {
 /// Whether nodes of a lab are called so.
 pub fn is_lab_name(name: &str) -> bool {
     Kind::of(name).is_ok()
+}
+
+/// The virtual machine that the node called `name` is.
+fn machine(name: &str) -> Result<&'static Machine> {
+    Machine::of(name).ok_or_else(|| LabError::UnknownNode { name: name.to_owned() })
 }
 
 /// A node of the lab, as `tranship lab status` shows it.
@@ -95,10 +101,10 @@ impl Lab {
     /// Build what `nodes` start from, where that is not there yet. `say` hears of each step.
     pub fn build(&self, nodes: &[String], say: &mut dyn FnMut(&str)) -> Result<()> {
         let kinds: Vec<Kind> = nodes.iter().map(|name| Kind::of(name)).collect::<Result<_>>()?;
-        for kind in kinds {
+        for (name, kind) in nodes.iter().zip(kinds) {
             self.x86_root(say)?;
             if kind == Kind::Vm {
-                build::arm64_vm(&self.cache, say)?;
+                build::vm(&self.cache, machine(name)?, say)?;
             }
         }
         Ok(())
@@ -138,10 +144,11 @@ impl Lab {
                 }
                 Kind::Vm => {
                     let tools = self.x86_root(say)?;
-                    let vm = build::arm64_vm(&self.cache, say)?;
+                    let machine = machine(name)?;
+                    let vm = build::vm(&self.cache, machine, say)?;
                     say(&format!("starting {name}"));
                     let port = switch.port(name)?;
-                    vm::start(&tools, &vm, &directory, &installed, &membership, &port)?
+                    vm::start(machine, &tools, &vm, &directory, &installed, &membership, &port)?
                 }
             };
             lab.nodes.insert(name.clone(), entry);

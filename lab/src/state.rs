@@ -2,6 +2,7 @@
 
 use crate::error::{LabError, Result};
 use crate::process::Recorded;
+use crate::vm::Machine;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ impl Kind {
     pub(crate) fn of(name: &str) -> Result<Kind> {
         match name {
             "x86" | "x86b" => Ok(Kind::Local),
-            "arm64" => Ok(Kind::Vm),
+            _ if Machine::of(name).is_some() => Ok(Kind::Vm),
             _ => Err(LabError::UnknownNode { name: name.to_owned() }),
         }
     }

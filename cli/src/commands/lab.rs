@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use tranship_lab::{NETWORK, NodeStatus};
 use tranship_node::protocol::{NodeInfo, Output};
 
-/// Nodes on this machine: `x86`, `x86b` (this kernel) and `arm64` (a virtual machine).
+/// Nodes on this machine: `x86`, `x86b` (this kernel), `arm64` and `x86vm` (virtual machines).
 #[derive(Args, Debug)]
 pub(crate) struct Lab {
     #[command(subcommand)]
@@ -20,7 +20,9 @@ pub(crate) struct Lab {
 #[derive(Subcommand, Debug)]
 enum LabCommand {
     /// Start nodes; builds what they need the first time (root; takes a minute).
-    #[command(after_help = "Examples:\n  tranship lab up\n  tranship lab up --nodes x86,x86b")]
+    #[command(
+        after_help = "Examples:\n  tranship lab up\n  tranship lab up --nodes x86,x86b\n  tranship lab up --nodes x86vm,arm64"
+    )]
     Up {
         /// Which nodes.
         #[arg(long, value_delimiter = ',', default_value = "x86,arm64")]

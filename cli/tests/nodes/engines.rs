@@ -35,7 +35,7 @@ trait Engine {
 
 impl TestLab {
     /// A shell's commands on a node.
-    fn shell(&self, node: &str, commands: &str) -> String {
+    pub(crate) fn shell(&self, node: &str, commands: &str) -> String {
         self.on(node, &["sh", "-ec", commands])
     }
 
@@ -47,7 +47,7 @@ impl TestLab {
     }
 
     /// Carry what a command writes on one node to a command that reads it on another one.
-    fn carry(&self, from: &str, writes: &str, to: &str, reads: &str) {
+    pub(crate) fn carry(&self, from: &str, writes: &str, to: &str, reads: &str) {
         let mut writer = self
             .command(&["lab", "exec", from, "--", "sh", "-ec", writes])
             .stdout(Stdio::piped())
@@ -73,23 +73,23 @@ impl TestLab {
 
 /// Put the image of an amd64 root into the registry. It says that it is for arm64 too: `ctr containers restore` wants one for the node
 /// that it is on.
-fn publish(lab: &TestLab, image: &str) {
+pub(crate) fn publish(lab: &TestLab, node: &str, image: &str) {
     let root = debian_root(lab);
     SERVICES.iter().for_each(|service| (service.furnish)(&root));
-    lab.on(HOME, &["podman", "manifest", "create", image]);
+    lab.on(node, &["podman", "manifest", "create", image]);
     for machine in ["amd64", "arm64"] {
         let part = format!("{image}-{machine}");
-        lab.image_for(HOME, machine, &part, &root);
-        lab.shell(HOME, &format!("podman push --quiet {part}; podman manifest add {image} docker://{part}"));
+        lab.image_for(node, machine, &part, &root);
+        lab.shell(node, &format!("podman push --quiet {part}; podman manifest add {image} docker://{part}"));
     }
-    lab.on(HOME, &["podman", "manifest", "push", image]);
+    lab.on(node, &["podman", "manifest", "push", image]);
 }
 
 /// Every server under load, there and back.
 fn cross<E: Engine>(test: &str) {
     let lab = TestLab::with(test, "x86,arm64");
     let image = format!("{REGISTRY}/servers");
-    publish(&lab, &image);
+    publish(&lab, HOME, &image);
     for node in [HOME, ABROAD] {
         lab.shell(node, &format!("printf 'network-lock nftables\\ntcp-established\\n' >{CRIU_OPTIONS}"));
         E::set_up(&lab, node);

@@ -18,6 +18,8 @@ mod hostile_archives;
 mod joining;
 mod lab;
 mod load;
+#[cfg(feature = "long")]
+mod precopy;
 mod program;
 mod rounds;
 mod servers;
