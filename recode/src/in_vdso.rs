@@ -22,8 +22,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tranship_abi::host::Host as Machine;
-use tranship_isa::interpret::{self, Fault, Host, Step};
-use tranship_isa::machine::{AtomicOp, Width};
+use tranship_isa::interpret::{self, Fault, Step, Unshared};
 use tranship_isa::x86_64::{Cpu, decode};
 
 /// Instructions that a function may take: a clock's take hundreds, 64 bytes of random numbers about 1500.
@@ -269,55 +268,17 @@ fn encoded(name: &str, message: &dyn MessageDyn) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-impl Host for Space<'_> {
-    fn load(&mut self, address: u64, width: Width) -> std::result::Result<u128, Fault> {
-        let mut value = [0; 16];
-        self.load_bytes(address, &mut value[..width.bytes() as usize])?;
-        Ok(u128::from_le_bytes(value))
-    }
-
-    fn store(&mut self, address: u64, width: Width, value: u128) -> std::result::Result<(), Fault> {
-        self.store_bytes(address, &value.to_le_bytes()[..width.bytes() as usize])
-    }
-
-    fn load_bytes(&mut self, address: u64, into: &mut [u8]) -> std::result::Result<(), Fault> {
+// The process's other threads stand still.
+impl Unshared for Space<'_> {
+    fn read_bytes(&mut self, address: u64, into: &mut [u8]) -> std::result::Result<(), Fault> {
         self.read(address, into).ok_or(Fault { address, write: false })
     }
 
-    fn store_bytes(&mut self, address: u64, bytes: &[u8]) -> std::result::Result<(), Fault> {
+    fn write_bytes(&mut self, address: u64, bytes: &[u8]) -> std::result::Result<(), Fault> {
         self.write(address, bytes).ok_or(Fault { address, write: true })
     }
 
-    // The process's other threads stand still.
-    fn atomic(
-        &mut self,
-        op: AtomicOp,
-        address: u64,
-        width: Width,
-        value: u128,
-    ) -> std::result::Result<u128, Fault> {
-        let old = self.load(address, width)?;
-        self.store(address, width, op.apply(old, value))?;
-        Ok(old)
-    }
-
-    fn compare_exchange(
-        &mut self,
-        address: u64,
-        width: Width,
-        expected: u128,
-        new: u128,
-    ) -> std::result::Result<u128, Fault> {
-        let old = self.load(address, width)?;
-        if old == expected {
-            self.store(address, width, new)?;
-        }
-        Ok(old)
-    }
-
-    fn fence(&mut self) {}
-
-    fn timestamp(&mut self) -> u64 {
+    fn counter(&mut self) -> u64 {
         self.kernel.counter()
     }
 }

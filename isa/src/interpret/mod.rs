@@ -7,11 +7,13 @@ pub(crate) mod float_function;
 mod integers;
 mod interpreter;
 mod lanes;
+mod unshared;
 
 pub use float_function::FloatFunction;
 pub use integers::Integer;
 pub use interpreter::Interpreter;
 pub use lanes::Vector;
+pub use unshared::Unshared;
 
 use crate::machine::{AtomicOp, Trap, Width};
 use crate::x86_64::{Cpu, Insn, LazyFlags, insn, lazy_flags};

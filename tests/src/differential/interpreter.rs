@@ -1,8 +1,8 @@
 //! The interpreter as an executor, with the sandbox as its memory.
 
 use super::{CODE, Executor, Outcome, State};
-use tranship_isa::interpret::{self, Fault, Host, Step};
-use tranship_isa::machine::{AtomicOp, Trap, Width};
+use tranship_isa::interpret::{self, Fault, Step, Unshared};
+use tranship_isa::machine::Trap;
 use tranship_isa::x86_64::decode;
 
 /// [`tranship_isa::interpret`].
@@ -57,54 +57,18 @@ impl Sandbox<'_> {
     }
 }
 
-impl Host for Sandbox<'_> {
-    fn load(&mut self, address: u64, width: Width) -> Result<u128, Fault> {
-        let mut value = [0; 16];
-        let len = width.bytes() as usize;
-        value[..len].copy_from_slice(self.at(address, len, false)?);
-        Ok(u128::from_le_bytes(value))
-    }
-
-    fn store(&mut self, address: u64, width: Width, value: u128) -> Result<(), Fault> {
-        let len = width.bytes() as usize;
-        self.at(address, len, true)?.copy_from_slice(&value.to_le_bytes()[..len]);
-        Ok(())
-    }
-
-    fn load_bytes(&mut self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
+impl Unshared for Sandbox<'_> {
+    fn read_bytes(&mut self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
         into.copy_from_slice(self.at(address, into.len(), false)?);
         Ok(())
     }
 
-    fn store_bytes(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+    fn write_bytes(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         self.at(address, bytes.len(), true)?.copy_from_slice(bytes);
         Ok(())
     }
 
-    fn atomic(&mut self, op: AtomicOp, address: u64, width: Width, value: u128) -> Result<u128, Fault> {
-        let old = self.load(address, width)?;
-        let new = op.apply(old, value);
-        self.store(address, width, new)?;
-        Ok(old)
-    }
-
-    fn compare_exchange(
-        &mut self,
-        address: u64,
-        width: Width,
-        expected: u128,
-        new: u128,
-    ) -> Result<u128, Fault> {
-        let old = self.load(address, width)?;
-        if old == expected {
-            self.store(address, width, new)?;
-        }
-        Ok(old)
-    }
-
-    fn fence(&mut self) {}
-
-    fn timestamp(&mut self) -> u64 {
+    fn counter(&mut self) -> u64 {
         0
     }
 }
