@@ -138,6 +138,9 @@ impl<'s> Memory<'s> {
                 let lazy = flags & flag::LAZY != 0;
                 extents.push(Extent { start: range.start, end: range.end, lazy, file, offset });
                 offset += bytes;
+            } else if flags & flag::LAZY != 0 {
+                let what = "leaves memory with the process that was dumped (--lazy-pages)";
+                return Err(RecodeError::refused(name, what));
             }
         }
         if offset > length {
