@@ -32,6 +32,13 @@ struct Slot {
     tid: u32,
 }
 
+/// Have the threads of the processes that `pid` is the first of park when they get to run: before that they make no system call any
+/// more. Processes that have not started yet are [`park`]'s to ask.
+pub fn ask(pid: u32) -> Result<()> {
+    let mut started = living(pid)?.into_iter().filter_map(|pid| Process::started(pid).ok());
+    started.try_for_each(|process| process.ask(1))
+}
+
 /// Park every thread of the processes that `pid` is the first of. On an error they have all been let go again.
 pub fn park(pid: u32) -> Result<()> {
     let parked = ahead(|| try_park(pid));

@@ -4,7 +4,9 @@
 
 mod config;
 mod deaths;
+mod lazy;
 mod node;
+mod paused;
 mod podman;
 mod round;
 mod supply;

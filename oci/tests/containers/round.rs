@@ -71,6 +71,8 @@ pub(crate) struct Container {
     pub(crate) is_stock: bool,
     /// The OCI runtime below ours, if not the one that it finds.
     runtime: Option<&'static str>,
+    /// Where its memory is served from, if that stays where it was until it is needed after a restore.
+    pub(crate) page_server: Option<&'static str>,
     name: String,
     folder: PathBuf,
     node: Node,
@@ -87,7 +89,8 @@ impl Container {
         compile(object, &folder.join("bundle/rootfs/program"));
         fs::write(folder.join("bundle/config.json"), config(object, &folder).to_string()).unwrap();
         let name = format!("tranship-test-{name}-{}", std::process::id());
-        Container { is_stock: false, runtime: None, name, node: Node::start(&folder), folder }
+        let node = Node::start(&folder);
+        Container { is_stock: false, runtime: None, page_server: None, name, folder, node }
     }
 
     /// Start it; its output.
@@ -109,6 +112,9 @@ impl Container {
         if self.runtime.is_none() {
             command.arg("--link-remap");
         }
+        if let Some(server) = self.page_server {
+            command.args(["--page-server", server, "--status-fd", "1"]);
+        }
         command.arg("--image-path").arg(self.inside(images));
         command.arg("--work-path").arg(self.inside("logs")).arg(&self.name);
         command
@@ -117,7 +123,8 @@ impl Container {
     /// Options of both. crun would have CRIU restore the control groups that it has taken out of sight.
     fn options(&self) -> Vec<&'static str> {
         let groups: &[_] = if self.runtime.is_some() { &["--manage-cgroups-mode=ignore"] } else { &[] };
-        [TAKEN_ALONG, groups].concat()
+        let lazy: &[_] = if self.page_server.is_some() { &["--lazy-pages"] } else { &[] };
+        [TAKEN_ALONG, groups, lazy].concat()
     }
 
     /// All processes of its node, the oldest first.
@@ -127,11 +134,18 @@ impl Container {
 
     /// Go on from the checkpoint `images`; its output.
     pub(crate) fn restore(&self, images: &str, translated: bool) -> PipeReader {
-        self.detached(translated, |command| {
-            command.arg("restore").args(self.options());
-            command.args(["--detach", "--bundle"]).arg(self.inside("bundle"));
-            command.arg("--image-path").arg(self.inside(images)).arg("--work-path").arg(self.inside("logs"));
-        })
+        self.detached(translated, |command| self.prepare_restore(images, command))
+    }
+
+    pub(crate) fn prepare_restore(&self, images: &str, command: &mut Command) {
+        command.arg("restore").args(self.options());
+        command.args(["--detach", "--bundle"]).arg(self.inside("bundle"));
+        command.arg("--image-path").arg(self.inside(images)).arg("--work-path").arg(self.inside("logs"));
+    }
+
+    /// What the OCI runtime calls it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Where it is.
@@ -144,7 +158,7 @@ impl Container {
         self.runtime(translated).args(["exec", &self.name]).args(program).output().unwrap()
     }
 
-    fn runtime(&self, translated: bool) -> Command {
+    pub(crate) fn runtime(&self, translated: bool) -> Command {
         let stock = || self.node.command("/usr/sbin/runc");
         let mut command = if self.is_stock { stock() } else { self.node.runtime() };
         if translated {
@@ -165,9 +179,14 @@ impl Container {
         let status =
             command.arg(&self.name).stderr(writer.try_clone().unwrap()).stdout(writer).status().unwrap();
         drop(command);
-        let log = || fs::read_to_string(self.folder.join("runtime.log")).unwrap_or_default();
-        assert!(status.success(), "{status}\n{}{}", log(), self.log("restore.log"));
+        assert!(status.success(), "{status}\n{}", self.why_not_restored());
         reader
+    }
+
+    /// What was wrong with the last start or restore.
+    pub(crate) fn why_not_restored(&self) -> String {
+        let log = fs::read_to_string(self.folder.join("runtime.log")).unwrap_or_default();
+        log + &self.log("restore.log")
     }
 
     pub(crate) fn delete(&self) {
