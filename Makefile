@@ -27,8 +27,8 @@ test-packages: setup ## run two dozen Debian programs under the runtime for each
 test-crossings: setup blobs agents ## redis, nginx, Python and threads cross 20 times, the servers under load, and twice to arm64
 	cargo test -q -p tranship --locked --features long --test nodes servers::
 
-test-containers: setup blobs agents ## servers in containers go to arm64 and back ten times under load, and through Docker and containerd; the arm64 machine dies
-	cargo test -q -p tranship --locked --features long --test nodes -- --test-threads 1 --nocapture rounds:: engines:: precopy:: container_partitions::
+test-containers: setup blobs agents ## servers in containers go to arm64 and back ten times under load, and through Docker and containerd, after a pre-copy, supplied with code; the arm64 machine dies
+	cargo test -q -p tranship --locked --features long --test nodes -- --test-threads 1 --nocapture rounds:: engines:: precopy:: supplied_containers:: container_partitions::
 
 test-suites: build ## compare other projects' test suites natively and translated; writes docs/suites.md
 	target/release/tranship-suites --output docs/suites.md

@@ -24,4 +24,6 @@ mod program;
 mod rounds;
 mod servers;
 mod services;
+#[cfg(feature = "long")]
+mod supplied_containers;
 mod supply;
