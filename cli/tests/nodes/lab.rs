@@ -112,7 +112,7 @@ impl TestLab {
         let mut address = String::new();
         BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut address).unwrap();
         let address: SocketAddr = address.trim_end().parse().unwrap();
-        Forward { port: address.port(), process }
+        Forward { port: address.port(), _process: Beside(process) }
     }
 
     /// Wait for a unit's good end; returns its whole output.
@@ -160,13 +160,16 @@ impl TestLab {
 pub(crate) struct Forward {
     /// On this machine's loopback.
     pub(crate) port: u16,
-    process: Child,
+    _process: Beside,
 }
 
-impl Drop for Forward {
+/// A process beside the test. It is as long as this is.
+pub(crate) struct Beside(pub(crate) Child);
+
+impl Drop for Beside {
     fn drop(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
     }
 }
 

@@ -1,6 +1,6 @@
 //! A container that is supplied with compiled code on an arm64 machine, and comes home.
 
-use crate::lab::{TestLab, wait_for};
+use crate::lab::{Beside, TestLab, wait_for};
 use crate::program::c_root;
 use std::process::Stdio;
 
@@ -23,13 +23,11 @@ fn a_container_on_arm64_is_supplied_and_comes_home() {
     );
     lab.ok(&["migrate", "paced", "--to", "arm64"]);
     let interpreted = wait_for("a line from arm64", || paces(&lab, "arm64").last().copied());
-    let mut serve = lab.command(&["serve"]).stderr(Stdio::null()).spawn().unwrap();
+    let _serve = Beside(lab.command(&["serve"]).stderr(Stdio::null()).spawn().unwrap());
     wait_for("compiled code", || {
         let compiled = *paces(&lab, "arm64").last()?;
         (compiled < interpreted / GAIN).then_some(())
     });
     lab.ok(&["migrate", "paced", "--to", "x86"]);
     wait_for("a line from home", || paces(&lab, "x86").last().copied());
-    serve.kill().unwrap();
-    serve.wait().unwrap();
 }

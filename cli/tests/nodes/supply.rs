@@ -1,6 +1,6 @@
 //! A unit that is supplied with compiled code while it runs and moves.
 
-use crate::lab::{TestLab, wait_for};
+use crate::lab::{Beside, TestLab, wait_for};
 use crate::program::{c_root, undisturbed};
 use serde_json::Value as Json;
 use std::fs;
@@ -34,8 +34,8 @@ fn what_runs_translated_beside_units_is_served_as_they_are() {
     let root = c_root(&lab, "generator.c");
     lab.start("generator", &root, &["--translated"], &["/bin/generator"]);
     fs::copy(root.join("bin/generator"), lab.state().join("x86/state/generator")).unwrap();
-    let mut serve = lab.command(&["serve"]).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(serve.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut serve = Beside(lab.command(&["serve"]).stderr(Stdio::piped()).spawn().unwrap());
+    let mut said = BufReader::new(serve.0.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(said.next().unwrap(), "serving generator on x86");
     // In the agent's own PID namespace, as a container can be.
     let mut beside = Command::new("nsenter");
@@ -46,8 +46,7 @@ fn what_runs_translated_beside_units_is_served_as_they_are() {
     let statistics = String::from_utf8(output.stderr).unwrap();
     assert!(!statistics.lines().any(|line| line == "entered 0"), "no compiled code: {statistics}");
     lab.finish("generator");
-    serve.kill().unwrap();
-    serve.wait().unwrap();
+    drop(serve);
     let said: Vec<String> = said.collect();
     let is_it = |line: &&String| line.starts_with("serving the container of process ");
     assert_eq!((said.len(), said.iter().filter(is_it).count()), (1, 1), "{said:?}");
