@@ -63,8 +63,8 @@ impl Container {
         let home = Home { filter: filter(foreign::GUEST)? };
         let guard = Guard::of(pid)?;
         // What a paused container would write once it is thawed is in no copy that its engine has made of its files.
-        let asked = quiesce::ask(pid).map_err(OciError::from);
-        if let Err(error) = asked.and_then(|()| pause::while_thawed(pid, || Ok(quiesce::park(pid)?))) {
+        let parked = pause::while_thawed(pid, || Ok(quiesce::ask(pid)?), || Ok(quiesce::park(pid)?));
+        if let Err(error) = parked {
             // It was perhaps parked, and could not be paused again.
             let _ = quiesce::release(pid);
             guard.dismiss();

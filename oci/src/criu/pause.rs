@@ -36,13 +36,18 @@ const UNIFIED: Words = Words { freeze: "1", thaw: "0", frozen: "frozen 1" };
 /// Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst
 const LEGACY: Words = Words { freeze: "FROZEN", thaw: "THAWED", frozen: "FROZEN" };
 
-/// Do `work` while process `pid` can run, and if it is paused, pause it again.
-pub(super) fn while_thawed<T>(pid: u32, work: impl FnOnce() -> Result<T>) -> Result<T> {
+/// Do `work` while process `pid` can run. If it is paused, `prepare` comes before it can, and it is paused again.
+pub(super) fn while_thawed<T>(
+    pid: u32,
+    prepare: impl FnOnce() -> Result<()>,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     let path = format!("/proc/{pid}/cgroup");
     let groups = fs::read_to_string(&path).map_err(OciError::at("reading", Path::new(&path)))?;
     let Some(freezer) = groups.lines().filter_map(Freezer::of).find(Freezer::is_frozen) else {
         return work();
     };
+    prepare()?;
     freezer.turn(freezer.words.thaw, false)?;
     let done = work();
     freezer.turn(freezer.words.freeze, true)?;
