@@ -27,7 +27,8 @@ impl TestLab {
         let archive = self.path("image.tar");
         let status =
             std::process::Command::new("tar").arg("-C").arg(root).arg("-cf").arg(&archive).arg(".").status();
-        assert!(status.unwrap().success());
+        // 1: a file changed meanwhile, as another test has made a link to it.
+        assert!(matches!(status.unwrap().code(), Some(0 | 1)));
         let words = ["lab", "exec", node, "--", "podman", "import", "--quiet", "--arch", machine, "-", name];
         let imported =
             self.command(&words).stdin(File::open(&archive).unwrap()).stdout(Stdio::null()).status();
