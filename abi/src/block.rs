@@ -28,7 +28,7 @@ use tranship_isa::x86_64::{Cpu, LazyFlags};
 /// First bytes of a state area.
 pub const MAGIC: [u8; 16] = *b"tranship state\n\0";
 /// Layout version. A runtime and a recode of another version refuse each other's state by name.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// Thread slots of a process.
 pub const MAX_THREADS: usize = 256;
 /// Bytes of the residue area.
@@ -440,6 +440,21 @@ pub struct ObjectHeader {
     pub sources: i64,
     /// What a guest's handler finds after a fault of a memory access in it: [`FAULTS_FATAL`] or [`FAULTS_EXACT`].
     pub faults: u64,
+    /// Offset of its [`FaultEdge`]s, sorted by `access`.
+    pub fault_edges: i64,
+    /// Offset of what is behind the last of them.
+    pub fault_edges_end: i64,
+}
+
+/// An instruction of compiled code that accesses guest memory, and the host code where a fault of it goes: that has the
+/// instruction's effect on nothing, and has the interpreter execute it. Each is the distance from the field itself.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultEdge {
+    /// The instruction's address.
+    pub access: i32,
+    /// Where to go on.
+    pub landing: i32,
 }
 
 /// Guest memory that code was compiled from, as it was then.

@@ -23,7 +23,10 @@ pub(crate) enum Engine {
     /// The CPU.
     Native,
     /// Tranship, as on a foreign node: translated beforehand, run by the runtime.
-    Tranship,
+    Tranship {
+        /// Static programs are translated for exact faults. Others are if they have a handler.
+        exact_faults: bool,
+    },
     /// qemu-user of the distribution.
     Qemu,
 }
@@ -40,8 +43,8 @@ pub(crate) struct Preparation {
 }
 
 /// The engines in the order in which they run; native is first.
-pub(crate) fn all(qemu: bool) -> Vec<Engine> {
-    let mut engines = vec![Engine::Native, Engine::Tranship];
+pub(crate) fn all(qemu: bool, exact_faults: bool) -> Vec<Engine> {
+    let mut engines = vec![Engine::Native, Engine::Tranship { exact_faults }];
     engines.extend(qemu.then_some(Engine::Qemu));
     engines
 }
@@ -51,7 +54,8 @@ impl Engine {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Engine::Native => "native",
-            Engine::Tranship => "translated",
+            Engine::Tranship { exact_faults: false } => "translated",
+            Engine::Tranship { exact_faults: true } => "translated, exact faults",
             Engine::Qemu => "qemu-user",
         }
     }
@@ -60,8 +64,8 @@ impl Engine {
     pub(crate) fn prepare(self, program: &Built) -> Result<Preparation, Error> {
         match self {
             Engine::Native | Engine::Qemu => Ok(Preparation::default()),
-            Engine::Tranship if program.is_dynamic => warm_up(program),
-            Engine::Tranship => translate(program),
+            Engine::Tranship { .. } if program.is_dynamic => warm_up(program),
+            Engine::Tranship { exact_faults } => translate(program, exact_faults),
         }
     }
 
@@ -87,7 +91,7 @@ impl Engine {
         let mut command = match self {
             Engine::Native => Command::new(&program.path),
             Engine::Qemu => under("qemu-x86_64-static", program),
-            Engine::Tranship => {
+            Engine::Tranship { .. } => {
                 let mut command = Command::new(top().join("dist/runtime-x86_64"));
                 if let Some(object) = &preparation.object {
                     command.arg("--object").arg(object.as_raw_fd().to_string());
@@ -105,7 +109,7 @@ impl Engine {
     pub(crate) fn version(self) -> Result<String, Error> {
         let text = match self {
             Engine::Native => measure::output_of("gcc", &["--version"]),
-            Engine::Tranship => measure::output_of("git", &["describe", "--always", "--dirty"]),
+            Engine::Tranship { .. } => measure::output_of("git", &["describe", "--always", "--dirty"]),
             Engine::Qemu => measure::output_of("qemu-x86_64-static", &["--version"]),
         }?;
         Ok(text.lines().next().unwrap_or_default().to_owned())
@@ -133,12 +137,14 @@ fn inherit(command: &mut Command, file: &File) {
 }
 
 /// The program's object, from the benchmarks' own cache of objects. CPU seconds are those of the run that made it.
-fn translate(program: &Built) -> Result<Preparation, Error> {
-    let object = program.path.with_extension("object");
-    let seconds = program.path.with_extension("seconds");
+fn translate(program: &Built, exact_faults: bool) -> Result<Preparation, Error> {
+    let kind = if exact_faults { "exact." } else { "" };
+    let object = program.path.with_extension(format!("{kind}object"));
+    let seconds = program.path.with_extension(format!("{kind}seconds"));
     let mut compile = Command::new(top().join("target/release/tranship"));
     let cpu = Cpu::here().map_or_else(|_| "x86_64".into(), |cpu| cpu.to_string());
     compile.args(["--json", "compile", "--host", &cpu]).arg(&program.path).arg("-o").arg(&object);
+    compile.args(exact_faults.then_some("--exact-faults"));
     compile.env("XDG_CACHE_HOME", program.path.with_file_name("cache"));
     let run = measure::tool(compile)?;
     let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap_or_default();
@@ -162,7 +168,7 @@ fn warm_up(program: &Built) -> Result<Preparation, Error> {
     for run in 1..=WARM_UPS {
         eprintln!("warming up {}: {run} of {WARM_UPS}", program.path.display());
         let before = measure::own_cpu_seconds();
-        Engine::Tranship.run(program, &preparation)?;
+        Engine::Tranship { exact_faults: false }.run(program, &preparation)?;
         if let Some(workshop) = &preparation.workshop {
             workshop.keep(|error| eprintln!("  {error}"));
         }

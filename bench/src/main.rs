@@ -34,6 +34,9 @@ struct Options {
     /// Only native and translated, for a quick look at a change.
     #[arg(long)]
     no_qemu: bool,
+    /// Translate static programs for exact faults, as those are that handle faults.
+    #[arg(long)]
+    exact_faults: bool,
     /// Print every sample as JSON instead of the table.
     #[arg(long)]
     json: bool,
@@ -61,7 +64,7 @@ fn main() -> ExitCode {
 /// False if a program failed.
 fn run(options: &Options) -> Result<bool, Error> {
     let programs = program::select(&options.only)?;
-    let engines = engine::all(!options.no_qemu);
+    let engines = engine::all(!options.no_qemu, options.exact_faults);
     let mut rows =
         programs.into_iter().map(|program| prepare(program, &engines)).collect::<Result<Vec<_>, _>>()?;
     for round in 1..=options.rounds {

@@ -5,6 +5,7 @@ use crate::dispatch;
 use crate::hole;
 use crate::host::SignalContext;
 use crate::interpret;
+use crate::object;
 use crate::signal::action;
 use crate::supply;
 use crate::thread::{self, Thread};
@@ -74,9 +75,14 @@ pub fn turn_on() {
     thread::used().for_each(Thread::leave_compiled_code);
 }
 
-/// Have `thread`, which has faulted in compiled code, go on at its latest checkpoint when the signal's handler returns.
-/// False: there is none.
-pub fn go_back(thread: Thread, context: &mut SignalContext) -> bool {
+/// Have `thread`, which has faulted in compiled code, come to the same instruction by interpreting when the signal's handler
+/// returns: from the access's own landing or, where it has none, from the thread block, which is complete then. False: the
+/// code cannot say the exact state.
+pub fn leave_for_interpreter(thread: Thread, context: &mut SignalContext) -> bool {
+    if let Some(landing) = object::landing(context.pc()) {
+        context.set_pc(landing);
+        return true;
+    }
     let possible = hole::is_object(context.pc()) && thread.private().inexact == 0;
     if possible {
         let stack = thread.block().host_stack_top;
@@ -85,11 +91,11 @@ pub fn go_back(thread: Thread, context: &mut SignalContext) -> bool {
     possible
 }
 
-/// Here a thread goes on at its checkpoint, on an empty host stack: by interpreting, it comes to the same fault.
+/// Here a thread goes on with what its block has, on an empty host stack.
 unsafe extern "C" fn after_fault(block: *mut ThreadBlock) -> ! {
     // SAFETY: `go_back` passes the thread's own block.
     let thread = unsafe { Thread::at(block) };
     dispatch::arrive(thread);
-    interpret::come_to_fault(thread);
+    interpret::one(thread);
     dispatch::run(thread)
 }

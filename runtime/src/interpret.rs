@@ -74,28 +74,6 @@ pub fn run(thread: Thread, frame: Option<u64>) -> Stop {
     stop
 }
 
-/// From a checkpoint come to the access that has faulted, which raises its signal. Should it not fault any more, the
-/// dispatcher goes on after a while.
-pub fn come_to_fault(thread: Thread) {
-    const LONGEST: u64 = 1 << 20;
-    let mut fetcher = Fetcher::new(thread);
-    let mut count = 0;
-    while count < LONGEST {
-        count += 1;
-        let step = fetcher.step();
-        if step == Step::Next {
-            continue;
-        }
-        let is_over = !matches!(step, Step::Jumped | Step::Called { .. } | Step::Returned);
-        conclude(thread, step);
-        if is_over {
-            break;
-        }
-        fetcher.refresh();
-    }
-    note_interpreted(count);
-}
-
 fn note_interpreted(count: u64) {
     hole::process().interpreted.fetch_add(count, Ordering::Relaxed);
 }

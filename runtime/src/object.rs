@@ -12,8 +12,8 @@ use crate::thread::Thread;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use tranship_abi::block::{
-    BranchCacheEntry, FAULTS_EXACT, MAX_OBJECTS, OBJECT_MAGIC, OBJECTS_BYTES, OBJECTS_OFFSET, ObjectEntry,
-    ObjectHeader, ObjectRef, VERSION, branch_cache_offset, machine_id,
+    BranchCacheEntry, FAULTS_EXACT, FaultEdge, MAX_OBJECTS, OBJECT_MAGIC, OBJECTS_BYTES, OBJECTS_OFFSET,
+    ObjectEntry, ObjectHeader, ObjectRef, VERSION, branch_cache_offset, machine_id,
 };
 
 /// Why a file is no translated object that can be used here.
@@ -263,6 +263,25 @@ pub fn entries(header: &'static ObjectHeader) -> &'static [ObjectEntry] {
     let table = place(header, header.entries) as *const ObjectEntry;
     // SAFETY: the header of a checked object says where its table is and how long.
     unsafe { core::slice::from_raw_parts(table, header.entry_count as usize) }
+}
+
+/// Where the instruction of compiled code at `pc` goes on if it faults.
+pub fn landing(pc: u64) -> Option<u64> {
+    let mapped = objects().iter().map(|&object| header_of(object));
+    mapped.chain(supply::headers()).find_map(|header| landing_in(header, pc))
+}
+
+/// The same for the object with this header.
+pub fn landing_in(header: &'static ObjectHeader, pc: u64) -> Option<u64> {
+    let first = place(header, header.fault_edges);
+    let bytes = place(header, header.fault_edges_end) - first;
+    // SAFETY: the header of a checked object says where they are.
+    let edges = unsafe {
+        core::slice::from_raw_parts(first as *const FaultEdge, bytes as usize / size_of::<FaultEdge>())
+    };
+    let target = |field: &i32| (core::ptr::from_ref(field) as u64).wrapping_add_signed((*field).into());
+    let index = edges.binary_search_by(|edge| target(&edge.access).cmp(&pc)).ok()?;
+    edges.get(index).map(|edge| target(&edge.landing))
 }
 
 /// The compiled entry at `guest`, for `thread` to run.

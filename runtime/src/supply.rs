@@ -305,6 +305,11 @@ pub fn any() -> Option<&'static ObjectHeader> {
     tables()?.objects().first().map(Object::header)
 }
 
+/// All objects that have come.
+pub fn headers() -> impl Iterator<Item = &'static ObjectHeader> {
+    tables().into_iter().flat_map(|tables| tables.objects().iter().map(Object::header))
+}
+
 // ---- what changes ----
 
 /// The guest's mappings in `[start, end)` have changed: what was compiled from there is not to be used, unless the code

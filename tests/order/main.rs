@@ -9,7 +9,7 @@ use tranship_translate::compile::{Host, Options};
 use tranship_translate::discover::discover;
 use tranship_translate::dump::{self, Stage};
 use tranship_translate::elf::GuestElf;
-use tranship_translate::region::Faults;
+use tranship_translate::region::{Discovery, Faults};
 
 fn here(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("order").join(name)
@@ -36,8 +36,11 @@ fn accesses_become_what_was_agreed() {
     let elf = GuestElf::parse(std::fs::read(program.path()).unwrap()).unwrap();
     let mut text = String::new();
     for (name, host) in [("x86-64", Host::x86_64()), ("arm64", Host::aarch64())] {
-        for function in functions() {
-            write!(text, "== {function} on {name}\n{}", assembly(&elf, &function, &host)).unwrap();
+        for (faults, with) in [(Faults::Fatal, ""), (Faults::Exact, " with exact faults")] {
+            for function in functions() {
+                let code = assembly(&elf, &function, &host, faults);
+                write!(text, "== {function} on {name}{with}\n{code}").unwrap();
+            }
         }
     }
     let golden = here("accesses.txt");
@@ -57,12 +60,14 @@ fn functions() -> Vec<String> {
 }
 
 /// The instructions that it becomes, without directives.
-fn assembly(elf: &GuestElf, function: &str, host: &Host) -> String {
-    let program = discover(elf);
+fn assembly(elf: &GuestElf, function: &str, host: &Host, faults: Faults) -> String {
+    let program = Discovery { faults, ..discover(elf) };
     let region = dump::region(&program, function).unwrap();
     let mut text = Vec::new();
     dump::dump(Stage::Asm, elf, &program, &[region], host, &Options::default(), &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
-    let code = text.lines().filter(|line| line.starts_with('\t') && !line.starts_with("\t."));
+    let is_code =
+        |line: &&str| line.strip_prefix('\t').is_some_and(|rest| !rest.starts_with(['.', '#', '/']));
+    let code = text.lines().filter(is_code);
     code.fold(String::new(), |all, line| all + &line.replace('\t', " ") + "\n")
 }

@@ -19,6 +19,10 @@ use tranship_isa::machine::Width;
 /// [`crate::hostconv`] gives a host's own convention. Everything else there has the C convention.
 pub(crate) const REGION_CALL_CONV: u32 = 8;
 
+/// What the names begin with of accesses that a fault leads away from, and of the question whether it did. Nothing defines
+/// them: compiling makes access, question and the branch on it one instruction.
+pub(crate) const FAULTING: &str = "tranship.faulting.";
+
 /// What an operation of the builder made. It fails only when the builder is not positioned or types do not
 /// fit, and those are bugs of ours, not the guest's.
 pub(crate) fn built<T>(result: Result<T, BuilderError>) -> T {
@@ -200,6 +204,57 @@ impl<'c> Ir<'c> {
         let values: Vec<BasicMetadataValueEnum<'c>> = arguments.iter().map(|&a| a.into()).collect();
         let function = self.function(name, result.fn_type(&types, false));
         Self::result(self.call(function, &values))
+    }
+
+    // ---- accesses that a fault leads away from ----
+
+    /// Load `bits`; at least 32 of the value are there, zeros where fewer are loaded, and 128 are a vector.
+    pub(crate) fn faulting_load(&self, bits: u32, from: PointerValue<'c>) -> BasicValueEnum<'c> {
+        let kind: BasicTypeEnum<'c> = match bits {
+            8..=32 => self.context.i32_type().into(),
+            64 => self.context.i64_type().into(),
+            _ => self.vec_type(Width::W64, bits).into(),
+        };
+        Self::result(self.faulting(&format!("load.{bits}"), Some(kind), &[from.into()]))
+    }
+
+    /// Store an integer, or a vector of 128 bits.
+    pub(crate) fn faulting_store(&self, bits: u32, to: PointerValue<'c>, value: BasicValueEnum<'c>) {
+        self.faulting(&format!("store.{bits}"), None, &[to.into(), value]);
+    }
+
+    /// Whether the access before this has faulted: LLVM takes both for possible.
+    pub(crate) fn has_faulted(&self) -> IntValue<'c> {
+        Self::result(self.faulting("outcome", Some(self.context.bool_type().into()), &[])).into_int_value()
+    }
+
+    fn faulting(
+        &self,
+        name: &str,
+        result: Option<BasicTypeEnum<'c>>,
+        arguments: &[BasicValueEnum<'c>],
+    ) -> CallSiteValue<'c> {
+        let types: Vec<BasicMetadataTypeEnum<'c>> = arguments.iter().map(|a| a.get_type().into()).collect();
+        let kind = match result {
+            Some(result) => result.fn_type(&types, false),
+            None => self.context.void_type().fn_type(&types, false),
+        };
+        let function = self.function(&format!("{FAULTING}{name}"), kind);
+        let arguments: Vec<BasicMetadataValueEnum<'c>> = arguments.iter().map(|&a| a.into()).collect();
+        let call = self.call(function, &arguments);
+        self.keeps_order_only(call);
+        call
+    }
+
+    /// The call is left where it is, among others of its kind; of the thread block it sees nothing.
+    pub(crate) fn keeps_order_only(&self, call: CallSiteValue<'c>) {
+        // `llvm/Support/ModRef.h`: reads and writes what no program sees.
+        const INACCESSIBLE_MEMORY: u64 = 3 << 2;
+        for (name, value) in [("nounwind", 0), ("willreturn", 0), ("memory", INACCESSIBLE_MEMORY)] {
+            let attribute =
+                self.context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), value);
+            call.add_attribute(AttributeLoc::Function, attribute);
+        }
     }
 
     // ---- memory ----

@@ -29,8 +29,8 @@ pub(crate) struct Compile {
     /// Also write the object here; with --dump, the text.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Let handlers of memory faults find the exact state, at the cost of speed. While a program has such a handler, an
-    /// object without this is not used.
+    /// Let handlers of memory faults find the exact state, at the cost of time to compile and of size. While a program
+    /// has such a handler, an object without this is not used.
     #[arg(long)]
     exact_faults: bool,
     /// Instead of an object, show the program at a stage of its translation.

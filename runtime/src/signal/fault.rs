@@ -36,7 +36,7 @@ pub(super) fn on_host_fault(thread: Thread, signal: u32, info: &SigInfo, context
         return;
     }
     let handled = action::of(signal).handler > SIG_IGN;
-    if memory && handled && exact::go_back(thread, context) {
+    if memory && handled && exact::leave_for_interpreter(thread, context) {
         return;
     }
     if handled {

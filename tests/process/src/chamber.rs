@@ -1,6 +1,6 @@
 //! An object whose entries are run one at a time, each on a state of its own, to see what it leaves.
 
-use crate::guard::Fault;
+use crate::guard::{self, Fault};
 use crate::memory::Memory;
 use crate::object::{Object, arrive};
 use crate::services::{new_thread, services};
@@ -22,7 +22,7 @@ pub enum Ended {
     Left,
     /// It raised a trap, by its number in [`tranship_isa::machine::Trap`]; registers are exact.
     Trapped(u32),
-    /// It touched memory that is not there; registers are wherever they happened to be.
+    /// It touched memory that is not there; registers are exact if it can say the exact state.
     Faulted(Fault),
 }
 
@@ -79,9 +79,12 @@ extern "C" fn note_trap(thread: *mut ThreadBlock, trap: u32) -> u64 {
     1
 }
 
-/// Interpret from the instruction at the guest PC to the end of the code, as there is no entry on the way. It is only
-/// asked for accesses that are allowed.
+/// Interpret from the instruction at the guest PC to the end of the code, as there is no entry on the way; or nothing, where
+/// that instruction has faulted.
 extern "C" fn interpret_one(thread: *mut ThreadBlock) -> u64 {
+    if guard::has_faulted() {
+        return 1;
+    }
     // SAFETY: compiled code passes its own block, in which `run` has left where the code is.
     let (block, code) = unsafe {
         let block = &mut *thread;

@@ -1,11 +1,12 @@
-//! Entering compiled code so that a memory fault in it comes back as a value: the signal's handler goes on behind the
-//! call, with the stack as it was before.
+//! Entering compiled code so that a memory fault in it comes back as a value: the signal's handler goes on where the access
+//! says, as the runtime's does, or else behind the call, with the stack as it was before.
 
 use crate::host;
 use libc::{c_int, c_void, siginfo_t};
 use std::ptr::{self, addr_of_mut};
 use std::sync::{Mutex, PoisonError};
-use tranship_abi::block::ThreadBlock;
+use tranship_abi::block::{ObjectHeader, ThreadBlock};
+use tranship_runtime::object::landing_in;
 
 /// A memory fault of compiled code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,14 +28,20 @@ pub(crate) struct Recovery {
 
 /// What the handler works on. It may interrupt code whose thread pointer is not this process's, so it is in no
 /// thread-local variable. Guarded by [`ONLY`].
-static mut GUARDED: Guarded =
-    Guarded { active: false, recovery: Recovery { stack: 0, pc: 0 }, fault: None, previous: [None; 2] };
+static mut GUARDED: Guarded = Guarded {
+    active: false,
+    object: None,
+    recovery: Recovery { stack: 0, pc: 0 },
+    fault: None,
+    previous: [None; 2],
+};
 
 static ONLY: Mutex<()> = Mutex::new(());
 
 struct Guarded {
     /// Compiled code is running.
     active: bool,
+    object: Option<&'static ObjectHeader>,
     recovery: Recovery,
     fault: Option<Fault>,
     /// What handled each of [`SIGNALS`] before.
@@ -43,8 +50,13 @@ struct Guarded {
 
 const SIGNALS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-/// Call `enter(thread, code)`.
-pub(crate) fn enter(enter: u64, thread: *mut ThreadBlock, code: u64) -> Result<(), Fault> {
+/// Call `enter(thread, code)` of `object`.
+pub(crate) fn enter(
+    object: &'static ObjectHeader,
+    enter: u64,
+    thread: *mut ThreadBlock,
+    code: u64,
+) -> Result<(), Fault> {
     let _only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: under the lock; the caller passes an object's function and its arguments, and compiled code holds
     // nothing that a fault in it would leave locked.
@@ -52,11 +64,18 @@ pub(crate) fn enter(enter: u64, thread: *mut ThreadBlock, code: u64) -> Result<(
         let guarded = addr_of_mut!(GUARDED);
         install(&mut (*guarded).previous);
         (*guarded).fault = None;
+        (*guarded).object = Some(object);
         (*guarded).active = true;
         host::enter_guarded(enter, thread, code, &raw mut (*guarded).recovery);
         (*guarded).active = false;
         (*guarded).fault.map_or(Ok(()), Err)
     }
+}
+
+/// Whether the compiled code that runs has faulted, and is on its way out.
+pub(crate) fn has_faulted() -> bool {
+    // SAFETY: the handler has written it on this thread, if any has.
+    unsafe { (*addr_of_mut!(GUARDED)).fault.is_some() }
 }
 
 /// Have [`handle`] in front of whatever handles the signals now.
@@ -87,7 +106,10 @@ unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c
         }
         guarded.active = false;
         guarded.fault = Some(Fault { signal, code: (*info).si_code, address: (*info).si_addr() as u64 });
-        host::go_on(context, &guarded.recovery);
+        match guarded.object.and_then(|object| landing_in(object, host::pc(context))) {
+            Some(landing) => host::set_pc(context, landing),
+            None => host::go_on(context, &guarded.recovery),
+        }
     }
 }
 

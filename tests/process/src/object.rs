@@ -42,7 +42,7 @@ impl Object {
         object
     }
 
-    fn header(&self) -> &ObjectHeader {
+    fn header(&self) -> &'static ObjectHeader {
         // SAFETY: mapped for good, laid out by the translator.
         unsafe { &*(self.header as *const ObjectHeader) }
     }
@@ -84,10 +84,10 @@ impl Object {
         leave(thread);
     }
 
-    /// [`Object::enter`], but a memory fault of compiled code ends it. The thread block is then as compiled code
-    /// happened to have it.
+    /// [`Object::enter`], but a memory fault of compiled code ends it. The thread block is then exact if the code can say
+    /// the exact state, or as it happened to have it.
     pub fn enter_guarded(&self, thread: *mut ThreadBlock, code: u64) -> Result<(), Fault> {
-        let result = guard::enter(self.prepare(thread), thread, code);
+        let result = guard::enter(self.header(), self.prepare(thread), thread, code);
         leave(thread);
         result
     }

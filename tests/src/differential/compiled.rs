@@ -103,7 +103,7 @@ impl Executor for Compiled {
         };
         self.faulted = matches!(ended, Ended::Faulted(_));
         match (ended, self.faults) {
-            // From the checkpoint the interpreter comes to the same fault, as the runtime has it.
+            // The interpreter comes to the same fault, as the runtime has it.
             (Ended::Faulted(_), Faults::Exact) => Interpreter.run(state, code),
             _ => outcome(ended),
         }

@@ -1,6 +1,7 @@
 //! Host-neutral bitcode to a translated object for one host: registers into the host's convention, LLVM's
 //! optimisations, machine code, and one ELF shared object that needs no relocation.
 
+mod fault_edge;
 mod link;
 mod object;
 mod order;
@@ -356,6 +357,7 @@ fn prepare(
         }
         _ => order::enforce_on_aarch64(ir),
     }
+    fault_edge::bind(ir, host)?;
     Ok(machine)
 }
 

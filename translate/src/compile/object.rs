@@ -15,6 +15,9 @@ use tranship_abi::block::{FAULTS_EXACT, FAULTS_FATAL, OBJECT_MAGIC, Source, VERS
 /// The exported symbol, which is the ELF entry point.
 pub(super) const SYMBOL: &str = "tranship_object";
 const SECTION: &str = ".tranship";
+/// The section of [`tranship_abi::block::FaultEdge`]s, which code adds to as it is emitted, so in its order. With such a
+/// name the linker says where it begins and ends.
+pub(super) const FAULT_EDGES: &str = "tranship_fault_edges";
 
 /// Define header, entry table and bias slot.
 pub(super) fn define_header<'c>(
@@ -43,6 +46,8 @@ pub(super) fn define_header<'c>(
         long.into(),
         long.into(),
         long.into(),
+        long.into(),
+        long.into(),
     ];
     let faults = match faults {
         Faults::Fatal => FAULTS_FATAL,
@@ -58,6 +63,7 @@ pub(super) fn define_header<'c>(
     bias.set_initializer(&long.const_zero());
     let table = entry_table(ir, entries, header);
     let sources = source_table(ir, &bitcode.sources);
+    let [first_edge, last_edge] = fault_edges(ir);
     let enter = ir.module.get_function(stubs::ENTER).map(|f| f.as_global_value().as_pointer_value());
     let interpret = ir.region(stubs::INTERPRET_CALL).as_global_value().as_pointer_value();
     header.set_initializer(&ir.context.const_struct(
@@ -75,6 +81,8 @@ pub(super) fn define_header<'c>(
             ir.i64(bitcode.sources.len() as u64).into(),
             from_header(sources.as_pointer_value()).into(),
             ir.i64(faults).into(),
+            from_header(first_edge.as_pointer_value()).into(),
+            from_header(last_edge.as_pointer_value()).into(),
         ],
         false,
     ));
@@ -91,6 +99,16 @@ fn global<'c>(ir: &Ir<'c>, name: &str, kind: impl BasicType<'c>) -> GlobalValue<
 fn offset<'c>(ir: &Ir<'c>, to: PointerValue<'c>, from: PointerValue<'c>) -> IntValue<'c> {
     let long = ir.context.i64_type();
     to.const_to_int(long).const_sub(from.const_to_int(long))
+}
+
+/// The bounds of the section, which is there even if it is empty.
+fn fault_edges<'c>(ir: &Ir<'c>) -> [GlobalValue<'c>; 2] {
+    let none = ir.context.i32_type().array_type(0);
+    let section = global(ir, "tranship.no_fault_edges", none);
+    section.set_initializer(&none.const_zero());
+    section.set_section(Some(FAULT_EDGES));
+    section.set_constant(true);
+    ["start", "stop"].map(|bound| global(ir, &format!("__{bound}_{FAULT_EDGES}"), none))
 }
 
 fn entry_table<'c>(ir: &Ir<'c>, entries: &[Entry], header: GlobalValue<'c>) -> GlobalValue<'c> {

@@ -16,7 +16,8 @@ use tranship_abi::block::machine_id;
 /// Calls without it (operations of the prelude, helpers) neither read nor write slots.
 pub(crate) const EXACT: &str = "tranship-exact";
 
-/// Attribute of a mark in neutral form: here the thread block has to be complete, as a fault behind it may look.
+/// Attribute of a mark in neutral form: here the thread block has to be complete, carried registers
+/// included, as the access behind it may fault.
 pub(crate) const CHECKPOINT: &str = "tranship-checkpoint";
 
 /// How region functions are called on a host.

@@ -4,7 +4,6 @@ use super::dataflow::{self, BlockEvents, Event, Transfer};
 use super::{CHECKPOINT, EXACT, HostConv};
 use crate::ir::{Ir, Memory, REGION_CALL_CONV, built};
 use crate::layout::{Slot, SlotKind, SlotSet};
-use crate::lift::FAULTS_EXACT;
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
 use inkwell::llvm_sys::LLVMTailCallKind;
@@ -104,7 +103,6 @@ struct Rewriter<'a, 'c> {
     ir: &'a Ir<'c>,
     signature: &'a Signature<'c>,
     carried: SlotSet,
-    is_exact: bool,
     function: FunctionValue<'c>,
     thread: PointerValue<'c>,
     blocks: Vec<BasicBlock<'c>>,
@@ -129,7 +127,6 @@ impl<'a, 'c> Rewriter<'a, 'c> {
             ir,
             signature,
             carried,
-            is_exact: new.get_string_attribute(AttributeLoc::Function, FAULTS_EXACT).is_some(),
             function: new,
             thread,
             blocks: new.get_basic_blocks(),
@@ -141,12 +138,9 @@ impl<'a, 'c> Rewriter<'a, 'c> {
     fn run(mut self) {
         let (events, crossings) = self.find_events();
         let touched: SlotSet = self.fields.values().copied().collect();
-        // For exact faults the thread block has carried registers, too.
-        let considered = if self.is_exact { touched } else { touched.minus(self.carried) };
+        let considered = touched.minus(self.carried);
         let transfers = dataflow::solve(&events, considered);
-        // Exact faults need their order: what is in memory must be written where it is written.
-        let in_memory =
-            if self.is_exact { SlotSet::default() } else { transfers.not_worth_it(&events, considered) };
+        let in_memory = transfers.not_worth_it(&events, considered);
         self.fields.retain(|_, slot| !in_memory.contains(*slot));
         let elsewhere = in_memory.union(self.carried);
         self.make_variables(
@@ -239,7 +233,10 @@ impl<'a, 'c> Rewriter<'a, 'c> {
     }
 
     fn store_out(&self, slots: SlotSet) {
-        let memory = if self.is_exact { Memory::SharedState } else { Memory::State };
+        self.store_out_to(Memory::State, slots);
+    }
+
+    fn store_out_to(&self, memory: Memory, slots: SlotSet) {
         for slot in slots.iter() {
             self.ir.store(memory, self.field(slot), self.get(slot));
         }
@@ -260,7 +257,7 @@ impl<'a, 'c> Rewriter<'a, 'c> {
             CallKind::Region => self.cross_by_call(instruction, transfer),
             CallKind::Tail => self.cross_by_tail_call(instruction, transfer),
             CallKind::Checkpoint => {
-                self.store_out(transfer.store);
+                self.store_out_to(Memory::SharedState, transfer.store.union(self.carried));
                 instruction.erase_from_basic_block();
             }
             _ => self.cross_to_runtime(instruction, transfer),

@@ -51,10 +51,6 @@ impl<'c> Lifter<'_, 'c> {
     fn code_at(&mut self, target: Target<IntValue<'c>>) -> Code<'c> {
         let address = match target {
             Target::Direct(address) if self.program.enters(address) => {
-                if self.is_exact() {
-                    let address = self.guest_address(address);
-                    self.set_rip(address);
-                }
                 return Code::Region(self.ir.region(&super::region_name(address)));
             }
             Target::Direct(address) => self.guest_address(address),
@@ -329,19 +325,18 @@ impl<'c> Lifter<'_, 'c> {
     /// Where a call of a procedure linkage table's stub goes, so that the stub's own way in is left out.
     fn behind_stub(&mut self, target: Target<IntValue<'c>>) -> Target<IntValue<'c>> {
         let Target::Direct(address) = target else { return target };
-        let slot = linkage_slot(self.elf.bytes_at(address), address);
-        // With exact faults that of the slot's load would be the caller's.
-        match slot.filter(|_| !self.is_exact()) {
-            Some(slot) => Target::Indirect(self.load(self.guest_address(slot), Width::W64)),
-            None => target,
-        }
+        let Some(slot) = linkage_slot(self.elf.bytes_at(address), address) else { return target };
+        // A fault of the slot's load is the stub's: the call is done.
+        let call = std::mem::replace(&mut self.address, address);
+        self.registers.forget_landing();
+        let target = self.load(self.guest_address(slot), Width::W64);
+        self.registers.forget_landing();
+        self.address = call;
+        Target::Indirect(target)
     }
 
     pub(super) fn emit_return(&mut self, target: IntValue<'c>) {
         self.flush(self.flags_out);
-        if self.is_exact() {
-            self.set_rip(target);
-        }
         self.ir.return_value(target);
     }
 
@@ -354,12 +349,11 @@ impl<'c> Lifter<'_, 'c> {
         self.call_and_check(code, self.next);
     }
 
-    /// Have everything in the thread block as it is with the guest at `address`.
-    pub(super) fn emit_checkpoint(&mut self, address: u64) {
+    /// Have everything in the thread block as it is now, with the guest at this instruction.
+    pub(super) fn emit_checkpoint(&mut self) {
         self.flush(FlagSet::ALL);
-        let address = self.guest_address(address);
-        self.set_rip(address);
-        self.frame_loads = Some(Vec::new());
+        let (address, rip) = (self.guest_address(self.address), self.field(layout::RIP));
+        self.ir.store(Memory::SharedState, rip, address);
         let nothing = self.ir.intrinsic("llvm.donothing", &[], &[]);
         nothing
             .add_attribute(AttributeLoc::Function, self.ir.context.create_string_attribute(CHECKPOINT, ""));

@@ -505,7 +505,6 @@ impl<'c> Machine for Lifter<'_, 'c> {
         }
     }
     fn set_reg(&mut self, reg: Reg, value: IntValue<'c>) {
-        self.has_effect |= !matches!(reg, Reg::Gpr(_) | Reg::Flag(_));
         match reg {
             Reg::Gpr(number) => self.set_gpr(number, value),
             Reg::Flag(flag) => {
@@ -560,24 +559,32 @@ impl<'c> Machine for Lifter<'_, 'c> {
     }
 
     fn load(&mut self, address: IntValue<'c>, width: Width) -> IntValue<'c> {
+        if self.is_exact() {
+            return self.load_exactly(address, width);
+        }
         let (from, memory) = self.guest_pointer(address);
-        self.note_load(address, width.bytes().into());
         self.ir.load(memory, self.ir.int_type(width), from).into_int_value()
     }
     fn store(&mut self, address: IntValue<'c>, value: IntValue<'c>) {
+        if self.is_exact() {
+            return self.store_exactly(address, value);
+        }
         let (to, memory) = self.guest_pointer(address);
         self.ir.store(memory, to, value);
-        self.note_store(address, self.width(value).bytes().into());
     }
     fn load_vec(&mut self, address: IntValue<'c>, bits: u32) -> VectorValue<'c> {
+        if self.is_exact() {
+            return self.load_vec_exactly(address, bits);
+        }
         let (from, memory) = self.guest_pointer(address);
-        self.note_load(address, (bits / 8).into());
         self.ir.load(memory, self.ir.vec_type(Width::W64, bits), from).into_vector_value()
     }
     fn store_vec(&mut self, address: IntValue<'c>, value: VectorValue<'c>) {
+        if self.is_exact() {
+            return self.store_vec_exactly(address, value);
+        }
         let (to, memory) = self.guest_pointer(address);
         self.ir.store(memory, to, value);
-        self.note_store(address, (self.vector_bits(value) / 8).into());
     }
     fn load_masked(&mut self, address: IntValue<'c>, lane: Width, mask: VectorValue<'c>) -> VectorValue<'c> {
         if self.vector_bits(mask) > MASKED_BITS {
@@ -585,8 +592,8 @@ impl<'c> Machine for Lifter<'_, 'c> {
             let (low, high) = (self.load_masked(address, lane, low), self.load_masked(above, lane, high));
             return self.concatenate(low, high);
         }
+        self.before_other_access();
         let (from, _) = self.guest_pointer(address);
-        self.note_load(address, (self.vector_bits(mask) / 8).into());
         let mask = self.lane_signs(mask, lane);
         let zero = self.ir.int_type(lane).vec_type(mask.get_type().get_size()).const_zero();
         let types = [zero.get_type().into(), from.get_type().into()];
@@ -608,18 +615,18 @@ impl<'c> Machine for Lifter<'_, 'c> {
             self.store_masked(address, lane, low, low_value);
             return self.store_masked(above, lane, high, high_value);
         }
+        self.before_other_access();
         let (to, _) = self.guest_pointer(address);
         let (mask, value) = (self.lane_signs(mask, lane), self.to_lanes(value, lane));
         let types = [value.get_type().into(), to.get_type().into()];
         self.stay_in_order();
-        self.has_effect = true;
         self.ir.intrinsic("llvm.masked.store", &types, &[value.into(), to.into(), mask.into()]);
         self.stay_in_order();
     }
     fn atomic(&mut self, op: AtomicOp, address: IntValue<'c>, value: IntValue<'c>) -> IntValue<'c> {
         self.leave_if_split(address, value.get_type().get_bit_width());
+        self.before_other_access();
         let (at, _) = self.guest_pointer(address);
-        self.has_effect = true;
         let op = match op {
             AtomicOp::Exchange => AtomicRMWBinOp::Xchg,
             AtomicOp::Add => AtomicRMWBinOp::Add,
@@ -637,8 +644,8 @@ impl<'c> Machine for Lifter<'_, 'c> {
         new: IntValue<'c>,
     ) -> IntValue<'c> {
         self.leave_if_split(address, new.get_type().get_bit_width());
+        self.before_other_access();
         let (at, _) = self.guest_pointer(address);
-        self.has_effect = true;
         let builder = &self.ir.builder;
         let both =
             built(builder.build_cmpxchg(at, expected, new, SequentiallyConsistent, SequentiallyConsistent));
@@ -650,7 +657,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
 
     fn copy_forward(&mut self, dst: Reg, src: Reg, count: Reg, width: Width) {
         let (to, from, n) = (self.reg(dst), self.reg(src), self.reg(count));
-        self.has_effect = true;
+        self.before_other_access();
         let name = format!("tranship.copy_forward.{}", width.bits());
         self.ir.prelude(&name, self.ir.context.i64_type().into(), &[to.into(), from.into(), n.into()]);
         let bytes = self.elements_to_bytes(n, width);
@@ -662,7 +669,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
     fn fill_forward(&mut self, dst: Reg, count: Reg, value: IntValue<'c>) {
         let (to, n) = (self.reg(dst), self.reg(count));
         let width = self.width(value);
-        self.has_effect = true;
+        self.before_other_access();
         let name = format!("tranship.fill_forward.{}", width.bits());
         self.ir.prelude(&name, self.ir.context.i64_type().into(), &[to.into(), value.into(), n.into()]);
         let bytes = self.elements_to_bytes(n, width);
@@ -725,7 +732,6 @@ impl<'c> Machine for Lifter<'_, 'c> {
     }
 
     fn coprocessor(&mut self, operation: u32, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
-        self.has_effect = true;
         let operands = self.coprocessor_operands();
         let second = self.ir.byte_offset(operands, self.ir.i64(16));
         self.ir.store(Memory::State, operands, a);

@@ -1,11 +1,20 @@
-//! Accesses to guest memory: what they point to, which of them are private to the function, and for exact faults which of
-//! them are effects.
+//! Accesses to guest memory: what they point to, which of them are private to the function, and for exact faults where a
+//! fault of theirs goes. No instruction changes a register before its last access, so the registers are then what they
+//! were at its start, or, of one that goes lane by lane, at the lane.
 
 use super::Lifter;
 use crate::ir::{Memory, built};
 use crate::layout::Slot;
 use inkwell::AtomicOrdering::AcquireRelease;
-use inkwell::values::{BasicValue, InstructionOpcode, IntValue, PointerValue};
+use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
+use inkwell::values::{BasicValue, InstructionOpcode, IntValue, PointerValue, VectorValue};
+use tranship_isa::machine::{Machine, Width};
+
+/// Bits of a vector that every host loads and stores at once.
+const PIECE: u32 = 128;
+/// Bytes of the smallest page of a host.
+const PAGE: u64 = 4096;
 
 /// What `address` is a constant distance from, and that.
 fn base_and_distance(address: IntValue<'_>) -> (IntValue<'_>, u64) {
@@ -37,30 +46,95 @@ impl<'c> Lifter<'_, 'c> {
         }
     }
 
-    /// `bytes` at `address` are loaded.
-    pub(super) fn note_load(&mut self, address: IntValue<'c>, bytes: u64) {
-        if !self.is_exact() {
-            return;
+    // ---- for exact faults: a fault has the interpreter execute the instruction, which raises it ----
+
+    /// Load an integer.
+    pub(super) fn load_exactly(&mut self, address: IntValue<'c>, width: Width) -> IntValue<'c> {
+        if width == Width::W128 {
+            let both = self.load_vec_exactly(address, width.bits());
+            return built(self.ir.builder.build_bit_cast(both, self.ir.int_type(width), "")).into_int_value();
         }
-        let (base, distance) = base_and_distance(address);
-        if self.is_in_frame(base)
-            && let Some(loads) = &mut self.frame_loads
-        {
-            loads.push((base, distance, bytes));
+        let (from, _) = self.guest_pointer(address);
+        let value = self.ir.faulting_load(width.bits(), from).into_int_value();
+        self.leave_if_faulted();
+        built(self.ir.builder.build_int_truncate_or_bit_cast(value, self.ir.int_type(width), ""))
+    }
+
+    /// Store an integer.
+    pub(super) fn store_exactly(&mut self, address: IntValue<'c>, value: IntValue<'c>) {
+        if self.width(value) == Width::W128 {
+            let both = built(self.ir.builder.build_bit_cast(value, self.ir.vec_type(Width::W64, 128), ""));
+            return self.store_vec_exactly(address, both.into_vector_value());
+        }
+        let (to, _) = self.guest_pointer(address);
+        self.ir.faulting_store(self.width(value).bits(), to, value.into());
+        self.leave_if_faulted();
+    }
+
+    /// Load a vector, in as many pieces as need be on any host.
+    pub(super) fn load_vec_exactly(&mut self, address: IntValue<'c>, bits: u32) -> VectorValue<'c> {
+        let mut pieces: Vec<_> = (0..bits / PIECE).map(|n| self.load_piece(address, n)).collect();
+        while pieces.len() > 1 {
+            pieces = pieces.chunks(2).map(|pair| self.concatenate(pair[0], pair[1])).collect();
+        }
+        pieces[0]
+    }
+
+    fn load_piece(&mut self, address: IntValue<'c>, n: u32) -> VectorValue<'c> {
+        let from = self.piece_pointer(address, n);
+        let piece = self.ir.faulting_load(PIECE, from).into_vector_value();
+        self.leave_if_faulted();
+        piece
+    }
+
+    /// Store a vector. In several pieces, none may be stored before another one faults: those on one page do so together.
+    pub(super) fn store_vec_exactly(&mut self, address: IntValue<'c>, value: VectorValue<'c>) {
+        let bits = self.vector_bits(value);
+        if bits > PIECE {
+            let on_page = built(self.ir.builder.build_and(address, self.ir.i64(PAGE - 1), ""));
+            let last = self.ir.i64(PAGE - u64::from(bits / 8));
+            let crosses = self.ir.compare(IntPredicate::UGT, on_page, last);
+            self.leave_if(crosses, "tranship.interpret_one", self.address);
+        }
+        for n in 0..bits / PIECE {
+            let to = self.piece_pointer(address, n);
+            let piece = self.extract_part(value, n);
+            self.ir.faulting_store(PIECE, to, piece.into());
+            self.leave_if_faulted();
         }
     }
 
-    /// `bytes` at `address` are stored. For exact faults that is an effect, unless a fault behind it can have it done again.
-    pub(super) fn note_store(&mut self, address: IntValue<'c>, bytes: u64) {
-        if !self.is_exact() {
-            return;
+    fn piece_pointer(&self, address: IntValue<'c>, n: u32) -> PointerValue<'c> {
+        let (first, _) = self.guest_pointer(address);
+        if n == 0 { first } else { self.ir.byte_offset(first, self.ir.i64(u64::from(n * PIECE / 8))) }
+    }
+
+    /// Go on only if the access just made has not faulted.
+    fn leave_if_faulted(&mut self) {
+        let (landing, on) = (self.landing(), self.new_block());
+        let faulted = self.ir.has_faulted();
+        self.ir.branch_unlikely(faulted, landing, on);
+        self.ir.builder.position_at_end(on);
+    }
+
+    /// An access comes that is neither a load nor a store: from a complete thread block the runtime finds its way by itself.
+    pub(super) fn before_other_access(&mut self) {
+        if self.is_exact() {
+            self.emit_checkpoint();
         }
-        let (base, distance) = base_and_distance(address);
-        let overlaps = |&(other, from, more): &(IntValue<'c>, u64, u64)| {
-            other != base || distance.wrapping_sub(from) < more || from.wrapping_sub(distance) < bytes
-        };
-        let can_be_again = self.frame_loads.as_ref().is_some_and(|loads| !loads.iter().any(overlaps));
-        self.has_effect |= !(can_be_again && self.is_in_frame(base));
+    }
+
+    /// Where a fault goes with the registers as they are now. Several accesses of an instruction have one in common.
+    fn landing(&mut self) -> BasicBlock<'c> {
+        if let Some(landing) = self.registers.landing() {
+            return landing;
+        }
+        let (here, landing) = (self.ir.here(), self.new_block());
+        self.ir.builder.position_at_end(landing);
+        self.leave("tranship.interpret_one", self.address);
+        self.ir.builder.position_at_end(here);
+        self.registers.set_landing(landing);
+        landing
     }
 
     /// Whether a constant distance from `base` is in the frame, and nobody else looks there.

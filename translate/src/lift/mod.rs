@@ -26,7 +26,7 @@ use inkwell::GlobalVisibility;
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
 use inkwell::module::Linkage;
-use inkwell::values::{FunctionValue, IntValue, PointerValue};
+use inkwell::values::{FunctionValue, PointerValue};
 use registers::Registers;
 use std::collections::HashMap;
 use tranship_isa::machine::Width;
@@ -98,12 +98,6 @@ struct Lifter<'a, 'c> {
     next: u64,
     /// The current instruction pushes or pops.
     uses_stack: bool,
-    /// It has changed more than registers and what it may change again.
-    has_effect: bool,
-    /// For exact faults: what has been loaded of the function's own frame since the last checkpoint, by base, distance and
-    /// bytes. Stores anywhere else there can be made again with what is in the registers then, and nobody sees it.
-    /// `None`: not known.
-    frame_loads: Option<Vec<(IntValue<'c>, u64, u64)>>,
     /// Some instruction runs in other floating-point modes than the guest's: no operation may come into another one's.
     changes_modes: bool,
 }
@@ -141,8 +135,6 @@ impl<'a, 'c> Lifter<'a, 'c> {
             registers: Registers::default(),
             frame: Frame::of(&insns),
             uses_stack: false,
-            has_effect: false,
-            frame_loads: None,
             changes_modes: insns.iter().any(changes_modes),
             exit: &Exit::Undecodable,
             flags_out: FlagSet::ALL,
@@ -214,9 +206,7 @@ impl<'a, 'c> Lifter<'a, 'c> {
             if self.is_exact() {
                 self.flags_out = FlagSet::ALL;
             }
-            let is_header = self.region.loop_headers.contains(&start);
-            self.frame_loads = (start == self.region.entry && !is_header).then(Vec::new);
-            if is_header {
+            if self.region.loop_headers.contains(&start) {
                 self.emit_safepoint(start);
             }
             self.next = start;
@@ -248,15 +238,13 @@ impl<'a, 'c> Lifter<'a, 'c> {
         };
         self.next = insn.next_ip();
         self.uses_stack = insn.is_stack_instruction();
+        self.registers.forget_landing();
         self.capture_table_index();
         if reads_outer_frames(&insn) || self.is_exact() && stores_repeatedly(&insn) {
             return self.emit_interpreted();
         }
         if x86_64::insn::execute(self, &insn).is_err() {
             self.leave("tranship.unwind", self.address);
-        }
-        if std::mem::take(&mut self.has_effect) && self.is_exact() && !self.ir.is_terminated() {
-            self.emit_checkpoint(self.next);
         }
     }
 

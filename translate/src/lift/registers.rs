@@ -7,6 +7,7 @@ use crate::hostconv::slot_type;
 use crate::ir::{Memory, built};
 use crate::layout::{Slot, SlotSet};
 use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
 use tranship_isa::machine::{FlagRule, Machine, Width};
 use tranship_isa::x86_64::{Flag, LazyFlags, lazy_flags};
@@ -26,6 +27,8 @@ pub(super) struct Registers<'c> {
     written: SlotSet,
     /// What the status flags follow from, if all that are dirty do.
     rule: Option<Followed<'c>>,
+    /// The block where faults of the current instruction go as long as nothing changes.
+    landing: Option<BasicBlock<'c>>,
 }
 
 /// The words of [`LazyFlags`]; the right operand only where it matters.
@@ -38,6 +41,7 @@ impl Default for Registers<'_> {
             dirty: SlotSet::default(),
             written: SlotSet::default(),
             rule: None,
+            landing: None,
         }
     }
 }
@@ -47,12 +51,28 @@ impl<'c> Registers<'c> {
         self.known[slot.index()] = Some(value);
         self.dirty.insert(slot);
         self.written.insert(slot);
+        self.landing = None;
+    }
+
+    /// The block where faults go, if there is one for these registers and this instruction.
+    pub(super) fn landing(&self) -> Option<BasicBlock<'c>> {
+        self.landing
+    }
+
+    pub(super) fn set_landing(&mut self, landing: BasicBlock<'c>) {
+        self.landing = Some(landing);
+    }
+
+    /// Another instruction begins, or control comes from elsewhere.
+    pub(super) fn forget_landing(&mut self) {
+        self.landing = None;
     }
 
     /// Forget the values, which memory has.
     pub(super) fn forget(&mut self) {
         debug_assert_eq!(self.dirty, SlotSet::default());
         self.known = [None; Slot::COUNT];
+        self.landing = None;
     }
 
     /// After code that ran conditionally since `before`: what both ways agree on.
@@ -63,6 +83,7 @@ impl<'c> Registers<'c> {
         }
         self.written = self.written.union(before.written);
         self.rule = None;
+        self.landing = None;
     }
 
     /// Start counting writes anew; for [`Registers::merge`].
@@ -97,7 +118,7 @@ impl<'c> Lifter<'_, 'c> {
     /// Store a field of the thread block that is no slot.
     pub(super) fn store_field(&mut self, offset: usize, value: IntValue<'c>) {
         let to = self.field(offset);
-        self.ir.store(if self.is_exact() { Memory::SharedState } else { Memory::State }, to, value);
+        self.ir.store(Memory::State, to, value);
     }
 
     fn load_slot(&mut self, slot: Slot) -> BasicValueEnum<'c> {
@@ -233,6 +254,7 @@ impl<'c> Lifter<'_, 'c> {
             self.ir.store(Memory::State, to, value);
         }
         self.registers.dirty = SlotSet::default();
+        self.registers.landing = None;
     }
 
     /// [`Lifter::flush`] on a path that leaves, while the code goes on elsewhere with what it knows.

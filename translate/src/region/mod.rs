@@ -310,8 +310,7 @@ pub enum Faults {
     /// Nothing: for guests that have no handler for it.
     #[default]
     Fatal,
-    /// The exact state, from *checkpoints*: behind every instruction that changes more than registers the thread block
-    /// is complete. After a fault the guest goes on at the latest one, interpreted.
+    /// The exact state: every access has a way out, on which the instruction that faults is interpreted.
     Exact,
 }
 

@@ -11,7 +11,7 @@ mod wide;
 mod x86_64;
 
 use super::Host;
-use crate::ir::Ir;
+use crate::ir::{FAULTING, Ir};
 use inkwell::GlobalVisibility;
 use inkwell::module::Linkage;
 use inkwell::types::{BasicType, BasicTypeEnum};
@@ -80,7 +80,9 @@ const PREFIX: &str = "tranship.";
 
 /// Whether it is an operation without a body.
 fn is_operation(function: FunctionValue<'_>) -> bool {
-    function.get_name().to_bytes().starts_with(PREFIX.as_bytes())
+    let name = function.get_name().to_bytes();
+    name.starts_with(PREFIX.as_bytes())
+        && !name.starts_with(FAULTING.as_bytes())
         && function.count_basic_blocks() == 0
         && function.get_call_conventions() == C_CALL_CONV
 }
