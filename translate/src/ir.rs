@@ -200,10 +200,23 @@ impl<'c> Ir<'c> {
         result: BasicTypeEnum<'c>,
         arguments: &[BasicValueEnum<'c>],
     ) -> BasicValueEnum<'c> {
+        Self::result(self.call_named(name, Some(result), arguments))
+    }
+
+    /// Call the function `name`, of the type that this takes.
+    fn call_named(
+        &self,
+        name: &str,
+        result: Option<BasicTypeEnum<'c>>,
+        arguments: &[BasicValueEnum<'c>],
+    ) -> CallSiteValue<'c> {
         let types: Vec<BasicMetadataTypeEnum<'c>> = arguments.iter().map(|a| a.get_type().into()).collect();
         let values: Vec<BasicMetadataValueEnum<'c>> = arguments.iter().map(|&a| a.into()).collect();
-        let function = self.function(name, result.fn_type(&types, false));
-        Self::result(self.call(function, &values))
+        let kind = match result {
+            Some(result) => result.fn_type(&types, false),
+            None => self.context.void_type().fn_type(&types, false),
+        };
+        self.call(self.function(name, kind), &values)
     }
 
     // ---- accesses that a fault leads away from ----
@@ -234,14 +247,7 @@ impl<'c> Ir<'c> {
         result: Option<BasicTypeEnum<'c>>,
         arguments: &[BasicValueEnum<'c>],
     ) -> CallSiteValue<'c> {
-        let types: Vec<BasicMetadataTypeEnum<'c>> = arguments.iter().map(|a| a.get_type().into()).collect();
-        let kind = match result {
-            Some(result) => result.fn_type(&types, false),
-            None => self.context.void_type().fn_type(&types, false),
-        };
-        let function = self.function(&format!("{FAULTING}{name}"), kind);
-        let arguments: Vec<BasicMetadataValueEnum<'c>> = arguments.iter().map(|&a| a.into()).collect();
-        let call = self.call(function, &arguments);
+        let call = self.call_named(&format!("{FAULTING}{name}"), result, arguments);
         self.keeps_order_only(call);
         call
     }

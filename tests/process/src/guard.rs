@@ -6,6 +6,7 @@ use libc::{c_int, c_void, siginfo_t};
 use std::ptr::{self, addr_of_mut};
 use std::sync::{Mutex, PoisonError};
 use tranship_abi::block::{ObjectHeader, ThreadBlock};
+use tranship_runtime::host::SignalContext;
 use tranship_runtime::object::landing_in;
 
 /// A memory fault of compiled code.
@@ -106,8 +107,9 @@ unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c
         }
         guarded.active = false;
         guarded.fault = Some(Fault { signal, code: (*info).si_code, address: (*info).si_addr() as u64 });
-        match guarded.object.and_then(|object| landing_in(object, host::pc(context))) {
-            Some(landing) => host::set_pc(context, landing),
+        let interrupted = &mut *context.cast::<SignalContext>();
+        match guarded.object.and_then(|object| landing_in(object, interrupted.pc())) {
+            Some(landing) => interrupted.set_pc(landing),
             None => host::go_on(context, &guarded.recovery),
         }
     }

@@ -179,12 +179,15 @@ impl Template {
     fn text(&self) -> String {
         let (register, memory) = if self.loads { (0, 1) } else { (1, 0) };
         let (name, part) = self.instruction();
-        let register = format!("${{{register}:{part}}}");
-        let (before, operands, behind) = match (self.machine, self.loads) {
-            (machine_id::X86_64, true) => ("", format!("${memory}, {register}"), ""),
-            (machine_id::X86_64, false) => ("", format!("{register}, ${memory}"), ""),
-            (_, true) => ("", format!("{register}, ${memory}"), "\n\tdmb ishld"),
-            (_, false) => ("dmb ishst\n", format!("{register}, ${memory}"), ""),
+        let (register, memory) = (format!("${{{register}:{part}}}"), format!("${memory}"));
+        let operands = match (self.machine, self.loads) {
+            (machine_id::X86_64, true) => format!("{memory}, {register}"),
+            _ => format!("{register}, {memory}"),
+        };
+        let (before, behind) = match (self.machine, self.loads) {
+            (machine_id::X86_64, _) => ("", ""),
+            (_, true) => ("", "\n\tdmb ishld"),
+            (_, false) => ("dmb ishst\n", ""),
         };
         let section = object::FAULT_EDGES;
         format!(

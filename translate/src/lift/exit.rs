@@ -328,9 +328,7 @@ impl<'c> Lifter<'_, 'c> {
         let Some(slot) = linkage_slot(self.elf.bytes_at(address), address) else { return target };
         // A fault of the slot's load is the stub's: the call is done.
         let call = std::mem::replace(&mut self.address, address);
-        self.registers.forget_landing();
         let target = self.load(self.guest_address(slot), Width::W64);
-        self.registers.forget_landing();
         self.address = call;
         Target::Indirect(target)
     }

@@ -539,11 +539,8 @@ impl<'c> Machine for Lifter<'_, 'c> {
         }
     }
     fn vec_reg(&mut self, index: u32, bits: u32) -> VectorValue<'c> {
-        let mut parts: Vec<_> = (0..bits / 128).map(|part| self.vec_part(index, part)).collect();
-        while parts.len() > 1 {
-            parts = parts.chunks(2).map(|pair| self.concatenate(pair[0], pair[1])).collect();
-        }
-        parts[0]
+        let parts = (0..bits / 128).map(|part| self.vec_part(index, part)).collect();
+        self.join(parts)
     }
     fn set_vec_reg(&mut self, index: u32, value: VectorValue<'c>) {
         for part in 0..self.vector_bits(value) / 128 {

@@ -73,11 +73,8 @@ impl<'c> Lifter<'_, 'c> {
 
     /// Load a vector, in as many pieces as need be on any host.
     pub(super) fn load_vec_exactly(&mut self, address: IntValue<'c>, bits: u32) -> VectorValue<'c> {
-        let mut pieces: Vec<_> = (0..bits / PIECE).map(|n| self.load_piece(address, n)).collect();
-        while pieces.len() > 1 {
-            pieces = pieces.chunks(2).map(|pair| self.concatenate(pair[0], pair[1])).collect();
-        }
-        pieces[0]
+        let pieces = (0..bits / PIECE).map(|n| self.load_piece(address, n)).collect();
+        self.join(pieces)
     }
 
     fn load_piece(&mut self, address: IntValue<'c>, n: u32) -> VectorValue<'c> {
@@ -126,14 +123,14 @@ impl<'c> Lifter<'_, 'c> {
 
     /// Where a fault goes with the registers as they are now. Several accesses of an instruction have one in common.
     fn landing(&mut self) -> BasicBlock<'c> {
-        if let Some(landing) = self.registers.landing() {
+        if let Some(landing) = self.registers.landing(self.address) {
             return landing;
         }
         let (here, landing) = (self.ir.here(), self.new_block());
         self.ir.builder.position_at_end(landing);
         self.leave("tranship.interpret_one", self.address);
         self.ir.builder.position_at_end(here);
-        self.registers.set_landing(landing);
+        self.registers.set_landing(self.address, landing);
         landing
     }
 

@@ -238,7 +238,6 @@ impl<'a, 'c> Lifter<'a, 'c> {
         };
         self.next = insn.next_ip();
         self.uses_stack = insn.is_stack_instruction();
-        self.registers.forget_landing();
         self.capture_table_index();
         if reads_outer_frames(&insn) || self.is_exact() && stores_repeatedly(&insn) {
             return self.emit_interpreted();

@@ -27,8 +27,8 @@ pub(super) struct Registers<'c> {
     written: SlotSet,
     /// What the status flags follow from, if all that are dirty do.
     rule: Option<Followed<'c>>,
-    /// The block where faults of the current instruction go as long as nothing changes.
-    landing: Option<BasicBlock<'c>>,
+    /// The block where faults of the instruction at this address go as long as nothing changes.
+    landing: Option<(u64, BasicBlock<'c>)>,
 }
 
 /// The words of [`LazyFlags`]; the right operand only where it matters.
@@ -54,18 +54,13 @@ impl<'c> Registers<'c> {
         self.landing = None;
     }
 
-    /// The block where faults go, if there is one for these registers and this instruction.
-    pub(super) fn landing(&self) -> Option<BasicBlock<'c>> {
-        self.landing
+    /// The block where faults of the instruction at `address` go, if there is one for these registers.
+    pub(super) fn landing(&self, address: u64) -> Option<BasicBlock<'c>> {
+        self.landing.filter(|&(of, _)| of == address).map(|(_, landing)| landing)
     }
 
-    pub(super) fn set_landing(&mut self, landing: BasicBlock<'c>) {
-        self.landing = Some(landing);
-    }
-
-    /// Another instruction begins, or control comes from elsewhere.
-    pub(super) fn forget_landing(&mut self) {
-        self.landing = None;
+    pub(super) fn set_landing(&mut self, address: u64, landing: BasicBlock<'c>) {
+        self.landing = Some((address, landing));
     }
 
     /// Forget the values, which memory has.

@@ -89,6 +89,14 @@ impl<'c> Lifter<'_, 'c> {
         self.pick(low, high, 0..2 * low.get_type().get_size())
     }
 
+    /// One bag of several, as many as a power of two, the lowest first.
+    pub(super) fn join(&self, mut parts: Vec<VectorValue<'c>>) -> VectorValue<'c> {
+        while parts.len() > 1 {
+            parts = parts.chunks(2).map(|pair| self.concatenate(pair[0], pair[1])).collect();
+        }
+        parts[0]
+    }
+
     /// The lower and the upper half of a bag.
     pub(super) fn halves(&self, v: VectorValue<'c>) -> [VectorValue<'c>; 2] {
         let lanes = v.get_type().get_size();

@@ -71,21 +71,3 @@ pub(crate) unsafe fn go_on(context: *mut c_void, recovery: &Recovery) {
     registers.sp = recovery.stack;
     registers.pc = recovery.pc;
 }
-
-/// Where the interrupted thread is.
-///
-/// # Safety
-/// `context` is a frame that the kernel made.
-pub(crate) unsafe fn pc(context: *mut c_void) -> u64 {
-    // SAFETY: as the caller says.
-    unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.pc }
-}
-
-/// Have the interrupted thread go on at `pc`, with its registers.
-///
-/// # Safety
-/// `context` is a frame that the kernel made.
-pub(crate) unsafe fn set_pc(context: *mut c_void, pc: u64) {
-    // SAFETY: as the caller says.
-    unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.pc = pc };
-}

@@ -57,21 +57,3 @@ pub(crate) unsafe fn go_on(context: *mut c_void, recovery: &Recovery) {
     registers[libc::REG_RSP as usize] = recovery.stack as i64;
     registers[libc::REG_RIP as usize] = recovery.pc as i64;
 }
-
-/// Where the interrupted thread is.
-///
-/// # Safety
-/// `context` is a frame that the kernel made.
-pub(crate) unsafe fn pc(context: *mut c_void) -> u64 {
-    // SAFETY: as the caller says.
-    unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] as u64 }
-}
-
-/// Have the interrupted thread go on at `pc`, with its registers.
-///
-/// # Safety
-/// `context` is a frame that the kernel made.
-pub(crate) unsafe fn set_pc(context: *mut c_void, pc: u64) {
-    // SAFETY: as the caller says.
-    unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] = pc as i64 };
-}
