@@ -1,7 +1,7 @@
 //! Guest files that processes execute: what is in them, which of it has been hot, and what is to be compiled of that.
 
 use crate::{Result, ServiceError};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use tranship_node::protocol::MappedFile;
 use tranship_translate::cache::{hex, write_whole};
 use tranship_translate::discover::discover;
 use tranship_translate::elf::{GuestElf, Segment};
-use tranship_translate::region::{Discovery, Faults};
+use tranship_translate::region::{Discovery, Faults, Region};
 
 /// A page, as guest files are mapped.
 const PAGE: u64 = 4096;
@@ -19,6 +19,8 @@ const PAGE: u64 = 4096;
 const PIECE_BYTES: u64 = 4 << 10;
 /// Times that a region is compiled: again where it turns out that it is entered elsewhere too.
 const TRIES: u32 = 4;
+/// A file's pieces are joined when the largest has grown by this part of it.
+const JOIN_AT: usize = 8;
 /// How long it takes until a process uses what has been made.
 const UPTAKE: Duration = Duration::from_millis(30);
 
@@ -36,21 +38,81 @@ pub(crate) struct Program {
 /// What has been hot in a file.
 #[derive(Default)]
 struct Heat {
+    /// No address is in two of them.
     pieces: Vec<Piece>,
     /// More of them than are written down.
     has_grown: bool,
-    /// What processes that have it mapped may see of faults.
-    kinds: HashSet<Faults>,
+    /// By what processes that have it mapped may see of faults.
+    kinds: HashMap<Faults, Kind>,
+}
+
+/// Objects of one kind that are made of a file.
+#[derive(Default)]
+struct Kind {
+    /// All that they have been ordered for.
+    ordered: Piece,
+    /// What of that had been hot before, and is not in `compiled` yet.
+    equipped: Vec<Piece>,
     /// Regions, by their start.
-    compiled: HashMap<(Faults, u64), Compiled>,
+    compiled: HashMap<u64, Compiled>,
+    /// When pieces were made, by their first addresses. The others are being made.
+    made: HashMap<Option<u64>, Instant>,
 }
 
 /// What has become of a region.
 #[derive(Default)]
 struct Compiled {
     times: u32,
-    /// When it was made last; `None` while it is being made.
-    made: Option<Instant>,
+    /// The first address of the piece that it was in last.
+    piece: Option<u64>,
+}
+
+impl Heat {
+    /// Add what is not in the pieces yet.
+    fn add(&mut self, pieces: &[Piece]) {
+        let mut known: Piece = self.pieces.iter().flatten().copied().collect();
+        for piece in pieces {
+            let new: Piece = piece.difference(&known).copied().collect();
+            known.extend(&new);
+            if !new.is_empty() {
+                self.pieces.push(new);
+                self.has_grown = true;
+            }
+        }
+    }
+}
+
+impl Kind {
+    /// Processes get what had been hot before.
+    fn equip(&mut self, pieces: &[Piece]) {
+        for piece in pieces {
+            if !self.ordered.is_superset(piece) {
+                self.ordered.extend(piece);
+                self.equipped.push(piece.clone());
+            }
+        }
+    }
+
+    /// `piece`, with these regions, is compiled.
+    fn note(&mut self, piece: &Piece, regions: &[Region]) {
+        self.ordered.extend(piece);
+        for region in regions {
+            let compiled = self.compiled.entry(region.entry).or_default();
+            *compiled = Compiled { times: compiled.times + 1, piece: piece.first().copied() };
+        }
+    }
+
+    /// The starts of regions that a process that asked at the time `asked` may get, or have got, without.
+    fn coming(&self, asked: Instant) -> Piece {
+        let is_new = |piece| self.made.get(&piece).is_none_or(|made| *made + UPTAKE > asked);
+        let coming = self.compiled.iter().filter(|(_, known)| is_new(known.piece));
+        coming.map(|(start, _)| *start).collect()
+    }
+
+    fn is_worth_it(&self, region: &Region) -> bool {
+        let times = self.compiled.get(&region.entry).map_or(0, |known| known.times);
+        times < TRIES && !region.entries.is_empty()
+    }
 }
 
 impl Program {
@@ -84,13 +146,14 @@ impl Program {
     /// What has been hot so far, in the pieces that it was compiled in, for a process that takes objects of that kind.
     pub(crate) fn pieces(&self, faults: Faults) -> Vec<Piece> {
         let mut heat = self.heat();
-        heat.kinds.insert(faults);
-        heat.pieces.clone()
+        let pieces = heat.pieces.clone();
+        heat.kinds.entry(faults).or_default().equip(&pieces);
+        pieces
     }
 
     /// The kinds of objects that processes take.
     pub(crate) fn kinds(&self) -> Vec<Faults> {
-        self.heat().kinds.iter().copied().collect()
+        self.heat().kinds.keys().copied().collect()
     }
 
     /// What is to be compiled for a process that wanted `addresses` at the time `asked`. What it wants may come already,
@@ -98,42 +161,34 @@ impl Program {
     pub(crate) fn choose(&self, faults: Faults, addresses: &BTreeSet<u64>, asked: Instant) -> Vec<Piece> {
         let found = self.discovery();
         let mut heat = self.heat();
-        let is_new = |compiled: &Compiled| compiled.made.is_none_or(|made| made + UPTAKE > asked);
-        let compiled = heat.compiled.iter().filter(|((of, _), compiled)| *of == faults && is_new(compiled));
-        let coming: BTreeSet<u64> = compiled.map(|((_, start), _)| *start).collect();
+        let kind = heat.kinds.entry(faults).or_default();
+        for piece in std::mem::take(&mut kind.equipped) {
+            kind.note(&piece, &found.around(&piece).regions);
+        }
+        let coming = kind.coming(asked);
         // Where a region is entered at its start that may be enough; if not, it is asked for again.
         let mut addresses = found.starts(&addresses.union(&coming).copied().collect());
         addresses.retain(|address| !coming.contains(address));
         let mut part = found.around(&addresses);
-        part.regions.retain(|region| {
-            let compiled = heat.compiled.entry((faults, region.entry)).or_default();
-            let is_worth_it = compiled.times < TRIES && !region.entries.is_empty();
-            if is_worth_it {
-                *compiled = Compiled { times: compiled.times + 1, made: None };
-            }
-            is_worth_it
-        });
-        let piece = |part: Discovery| -> Piece {
-            let is_entry = |address: &u64| part.regions.iter().any(|region| region.entries.contains(address));
-            addresses.iter().copied().filter(is_entry).collect()
-        };
-        let pieces: Vec<Piece> = part.pieces(PIECE_BYTES).into_iter().map(piece).collect();
-        heat.has_grown |= !pieces.is_empty();
-        heat.pieces.extend(pieces.iter().cloned());
+        part.regions.retain(|region| kind.is_worth_it(region));
+        let mut pieces = Vec::new();
+        for Discovery { regions, .. } in part.pieces(PIECE_BYTES) {
+            let is_entry = |address: &u64| regions.iter().any(|region| region.entries.contains(address));
+            let piece = addresses.iter().copied().filter(is_entry).collect();
+            kind.note(&piece, &regions);
+            pieces.push(piece);
+        }
+        heat.add(&pieces);
         pieces
     }
 
     /// The object for `piece` has been made, or cannot be.
     pub(crate) fn note_made(&self, faults: Faults, piece: &Piece) {
         let mut heat = self.heat();
-        for region in self.discovery().containing(piece) {
-            if let Some(compiled) = heat.compiled.get_mut(&(faults, region.entry)) {
-                compiled.made = Some(Instant::now());
-            }
-        }
+        heat.kinds.entry(faults).or_default().made.insert(piece.first().copied(), Instant::now());
     }
 
-    /// Write down what has been hot, if there is more of it. Where most of it came in small pieces it becomes one, in which
+    /// Write down what has been hot, if there is more of it. Where much of it came in small pieces it becomes one, in which
     /// calls go directly; that is returned.
     pub(crate) fn save(&self) -> io::Result<Option<Piece>> {
         let mut heat = self.heat();
@@ -142,7 +197,8 @@ impl Program {
         }
         let all: Piece = heat.pieces.iter().flatten().copied().collect();
         let largest = heat.pieces.iter().map(Piece::len).max().unwrap_or(0);
-        let joined = (heat.pieces.len() > 1 && largest * 2 <= all.len()).then_some(all);
+        let joined =
+            (all.len() >= largest + largest / JOIN_AT).then_some(all).filter(|_| heat.pieces.len() > 1);
         if let Some(all) = &joined {
             heat.pieces = vec![all.clone()];
         }
@@ -193,8 +249,10 @@ impl Programs {
         let addresses = |line: &str| -> Piece {
             line.split(' ').filter_map(|word| u64::from_str_radix(word, 16).ok()).collect()
         };
-        let pieces = lines.lines().map(addresses).filter(|piece| !piece.is_empty()).collect();
-        let heat = Mutex::new(Heat { pieces, ..Heat::default() });
+        let mut heat = Heat::default();
+        heat.add(&lines.lines().map(addresses).collect::<Vec<_>>());
+        heat.has_grown = false;
+        let heat = Mutex::new(heat);
         Program { elf, discovery: OnceLock::new(), heat, profile }
     }
 }

@@ -242,7 +242,9 @@ impl Bench {
     /// The same if it is kept.
     pub(crate) fn kept(&self, program: &Program, piece: &Piece, faults: Faults) -> Option<Vec<u8>> {
         let kept = self.cache.kept(&program.elf, piece, &self.host, &self.options_for(faults))?;
-        contents(&kept).ok()
+        let object = contents(&kept).ok()?;
+        program.note_made(faults, piece);
+        Some(object)
     }
 
     fn options_for(&self, faults: Faults) -> Options {
