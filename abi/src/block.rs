@@ -23,12 +23,12 @@
 use crate::seccomp::FilterStore;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
-use tranship_isa::x86_64::{Cpu, LazyFlags};
+use tranship_isa::x86_64::{Cpu, LazyState};
 
 /// First bytes of a state area.
 pub const MAGIC: [u8; 16] = *b"tranship state\n\0";
 /// Layout version. A runtime and a recode of another version refuse each other's state by name.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// Thread slots of a process.
 pub const MAX_THREADS: usize = 256;
 /// Bytes of the residue area.
@@ -257,8 +257,8 @@ pub struct ThreadBlock {
     pub host_stack_top: u64,
     /// The process it belongs to.
     pub process: u64,
-    /// The guest's status flags as compiled code with [`FAULTS_EXACT`] keeps them. Settled wherever it is left.
-    pub lazy_flags: LazyFlags,
+    /// What compiled code keeps otherwise than `state`, flags with [`FAULTS_EXACT`] only. Settled wherever it is left.
+    pub lazy: LazyState,
     /// Functions of the runtime.
     pub calls: RuntimeCalls,
     /// Where indirect branches went lately.

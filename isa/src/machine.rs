@@ -315,15 +315,13 @@ impl Trap {
 
 const _: () = assert!(Trap::ALL[1] as u32 == 1 && Trap::ALL[3] as u32 == 3 && Trap::ALL[5] as u32 == 5);
 
-/// What the status flags follow from.
+/// How all status flags follow from two operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FlagRule {
-    /// A sum of two operands.
+pub enum OperandRule {
+    /// They are those of the sum.
     Sum,
-    /// A difference of two operands.
+    /// They are those of the difference.
     Difference,
-    /// A result; those that it does not tell are given, each at its place in the flags register.
-    Result,
 }
 
 /// An abstract machine that executes (or records) one guest's instructions. `Guest` names its registers.
@@ -636,9 +634,12 @@ pub trait Machine {
         self.trap_if(misaligned, Trap::GeneralProtection);
     }
 
-    /// The status flags, which the block has just set, are those of `rule` for these operands of one width (`right` of
-    /// [`FlagRule::Result`] has 64 bits): what a machine may keep instead of them.
-    fn flags_follow(&mut self, _rule: FlagRule, _left: Self::Int, _right: Self::Int) {}
+    /// The status flags, which the block has just set, are those of `rule` for these operands of one width: what a
+    /// machine may keep instead of them.
+    fn flags_follow(&mut self, _rule: OperandRule, _left: Self::Int, _right: Self::Int) {}
+
+    /// Of the status flags, those that a result tells are those of `result`: what a machine may keep instead of them.
+    fn flags_follow_result(&mut self, _result: Self::Int) {}
 
     /// Have the interpreter execute this instruction, unless this machine is the interpreter: if true, the block has no
     /// more to do. For what is long and rare.

@@ -32,9 +32,14 @@ pub enum Stop {
     Left,
 }
 
-/// Have the status flags of `thread` where the interpreter looks.
+/// Have the state of `thread` where the interpreter looks.
 pub fn settle(thread: Thread) {
-    interpret::settle(thread.cpu(), &mut GuestMemory, &mut thread.block().lazy_flags);
+    interpret::settle(thread.cpu(), &mut GuestMemory, &mut thread.block().lazy);
+}
+
+/// The same for the status flags only.
+pub fn settle_flags(thread: Thread) {
+    interpret::settle_flags(thread.cpu(), &mut GuestMemory, &mut thread.block().lazy.flags);
 }
 
 /// Interpret until one of [`Stop`]. `frame`: the stack pointer at which a callee was entered; once it is

@@ -3,7 +3,7 @@
 
 use std::mem::offset_of;
 use tranship_abi::block::{BranchCacheEntry, RuntimeCalls, ThreadBlock, ThreadState};
-use tranship_isa::x86_64::{Cpu, Flag, LazyFlags, VEC_BYTES, VEC_REGS};
+use tranship_isa::x86_64::{Cpu, Flag, LazyState, VEC_BYTES, VEC_REGS};
 
 const CPU: usize = offset_of!(ThreadBlock, state) + offset_of!(ThreadState, cpu);
 
@@ -56,7 +56,7 @@ impl RuntimeCall {
     }
 }
 
-/// A piece of the register file: a general register, a flag, 16 bytes of a vector register, or a word of [`LazyFlags`].
+/// A piece of the register file: a general register, a flag, 16 bytes of a vector register, or a word of [`LazyState`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot(u8);
 
@@ -66,8 +66,8 @@ const VEC_PARTS: usize = VEC_BYTES / 16;
 const FIRST_FLAG: usize = GPRS;
 const FIRST_VEC: usize = GPRS + FLAGS;
 const FIRST_LAZY: usize = FIRST_VEC + VEC_REGS * VEC_PARTS;
-const LAZY_WORDS: usize = size_of::<LazyFlags>() / 8;
-const LAZY_FLAGS: usize = offset_of!(ThreadBlock, lazy_flags);
+const LAZY_WORDS: usize = size_of::<LazyState>() / 8;
+const LAZY: usize = offset_of!(ThreadBlock, lazy);
 
 /// What a slot holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,9 +101,20 @@ impl Slot {
         Slot((FIRST_VEC as u32 + index * VEC_PARTS as u32 + part) as u8)
     }
 
-    /// [`LazyFlags::rule`], [`LazyFlags::left`] and [`LazyFlags::right`].
-    pub(crate) const LAZY: [Slot; LAZY_WORDS] =
-        [Slot(FIRST_LAZY as u8), Slot(FIRST_LAZY as u8 + 1), Slot(FIRST_LAZY as u8 + 2)];
+    /// The word of [`LazyState`] at this offset.
+    const fn lazy(offset: usize) -> Slot {
+        Slot((FIRST_LAZY + offset / 8) as u8)
+    }
+
+    /// What the status flags follow from: the rule, the left operand and the right one.
+    pub(crate) const FLAGS_FOLLOW: [Slot; 3] = [
+        Slot::lazy(offset_of!(LazyState, flags.rule)),
+        Slot::lazy(offset_of!(LazyState, flags.left)),
+        Slot::lazy(offset_of!(LazyState, flags.right)),
+    ];
+
+    /// [`LazyState::cleared`].
+    pub(crate) const CLEARED: Slot = Slot::lazy(offset_of!(LazyState, cleared));
 
     /// All of them.
     pub(crate) fn all() -> impl Iterator<Item = Slot> {
@@ -142,7 +153,7 @@ impl Slot {
             SlotKind::Gpr => CPU + offset_of!(Cpu, gpr) + 8 * n,
             SlotKind::Flag => CPU + offset_of!(Cpu, flags) + (n - FIRST_FLAG),
             SlotKind::Vec => CPU + offset_of!(Cpu, vec) + 16 * (n - FIRST_VEC),
-            SlotKind::Lazy => LAZY_FLAGS + 8 * (n - FIRST_LAZY),
+            SlotKind::Lazy => LAZY + 8 * (n - FIRST_LAZY),
         }
     }
 
@@ -154,7 +165,7 @@ impl Slot {
         let gpr = within(CPU + offset_of!(Cpu, gpr), 8, GPRS);
         let flag = within(CPU + offset_of!(Cpu, flags), 1, FLAGS).map(|n| n + FIRST_FLAG);
         let vec = within(CPU + offset_of!(Cpu, vec), 16, VEC_REGS * VEC_PARTS).map(|n| n + FIRST_VEC);
-        let lazy = within(LAZY_FLAGS, 8, LAZY_WORDS).map(|n| n + FIRST_LAZY);
+        let lazy = within(LAZY, 8, LAZY_WORDS).map(|n| n + FIRST_LAZY);
         gpr.or(flag).or(vec).or(lazy).map(|n| Slot(n as u8))
     }
 }

@@ -16,7 +16,7 @@ pub use lanes::Vector;
 pub use unshared::Unshared;
 
 use crate::machine::{AtomicOp, Trap, Width};
-use crate::x86_64::{Cpu, Insn, LazyFlags, insn, lazy_flags};
+use crate::x86_64::{Cpu, Insn, LazyFlags, LazyState, insn, lazy_flags};
 
 /// What the interpreter needs of its surroundings: guest memory and a clock.
 ///
@@ -84,8 +84,14 @@ pub enum Step {
     Absent,
 }
 
-/// Have the status flags in `cpu` where compiled code left what they follow from.
-pub fn settle<H: Host>(cpu: &mut Cpu, host: &mut H, lazy: &mut LazyFlags) {
+/// Have in `cpu` what compiled code left otherwise.
+pub fn settle<H: Host>(cpu: &mut Cpu, host: &mut H, lazy: &mut LazyState) {
+    lazy.cleared.settle(cpu);
+    settle_flags(cpu, host, &mut lazy.flags);
+}
+
+/// The same for the status flags only.
+pub fn settle_flags<H: Host>(cpu: &mut Cpu, host: &mut H, lazy: &mut LazyFlags) {
     let LazyFlags { rule, left, right } = core::mem::take(lazy);
     if rule != LazyFlags::SETTLED {
         let [rule, left, right] = [rule, left, right].map(|word| Integer::new(Width::W64, word.into()));

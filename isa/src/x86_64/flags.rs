@@ -2,7 +2,7 @@
 
 use super::Flag;
 use super::operand::X86;
-use crate::machine::{BinOp, CmpOp, FlagRule, UnOp, Width};
+use crate::machine::{BinOp, CmpOp, OperandRule, UnOp, Width};
 use iced_x86::ConditionCode;
 
 /// SF, ZF, PF from a result.
@@ -40,7 +40,7 @@ pub(super) fn set_sum_flags<M: X86>(m: &mut M, a: M::Int, b: M::Int, sum: M::Int
     let carry = m.cmp(CmpOp::Ult, sum, a);
     m.put(Flag::Cf, carry);
     set_add_flags(m, a, b, sum);
-    m.flags_follow(FlagRule::Sum, a, b);
+    m.flags_follow(OperandRule::Sum, a, b);
 }
 
 /// All flags but CF of `sum = a + b` (+ carry).
@@ -74,7 +74,7 @@ pub(super) fn set_difference_flags<M: X86>(m: &mut M, a: M::Int, b: M::Int, diff
     let borrow = m.cmp(CmpOp::Ult, a, b);
     m.put(Flag::Cf, borrow);
     set_sub_flags(m, a, b, difference);
-    m.flags_follow(FlagRule::Difference, a, b);
+    m.flags_follow(OperandRule::Difference, a, b);
 }
 
 /// All flags of `a - b`.
@@ -97,8 +97,7 @@ pub(super) fn set_borrow_flags<M: X86>(m: &mut M, a: M::Int, b: M::Int, differen
 pub(super) fn set_logic_flags<M: X86>(m: &mut M, result: M::Int) {
     m.put_known(&[Flag::Cf, Flag::Of, Flag::Af], false);
     set_result_flags(m, result);
-    let others = m.int(Width::W64, 0);
-    m.flags_follow(FlagRule::Result, result, others);
+    m.flags_follow_result(result);
 }
 
 /// The condition of Jcc, SETcc and CMOVcc.

@@ -4,13 +4,13 @@
 use super::flags::{parity, placed};
 use super::operand::X86;
 use super::{Flag, Reg};
-use crate::machine::{BinOp, CmpOp, FlagRule, Machine, Width};
+use crate::machine::{BinOp, CmpOp, Machine, OperandRule, Width};
 
 /// CF, PF, AF, ZF, SF and OF, not computed yet.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LazyFlags {
-    /// [`LazyFlags::SETTLED`], [`LazyFlags::BITS`] or [`LazyFlags::rule`].
+    /// [`LazyFlags::SETTLED`], [`LazyFlags::BITS`], [`LazyFlags::operands`] or [`LazyFlags::result`].
     pub rule: u64,
     /// The left operand, zero-extended.
     pub left: u64,
@@ -34,13 +34,17 @@ impl LazyFlags {
     pub const BITS: u64 = 1;
 
     /// They follow by `rule` from operands of `width`.
-    pub const fn rule(rule: FlagRule, width: Width) -> u64 {
-        let number = match rule {
-            FlagRule::Sum => 2,
-            FlagRule::Difference => 3,
-            FlagRule::Result => 4,
-        };
-        number | (64 - width.bits() as u64) << NUMBER_BITS
+    pub const fn operands(rule: OperandRule, width: Width) -> u64 {
+        LazyFlags::number(rule) | LazyFlags::shift(width)
+    }
+
+    /// The status flags that a result does not tell.
+    pub const BESIDE_RESULT: [Flag; 3] = [Flag::Cf, Flag::Af, Flag::Of];
+
+    /// SF, ZF and PF follow from a result of `width`, which is `left`; `right` has the others, each at
+    /// its place in RFLAGS.
+    pub const fn result(width: Width) -> u64 {
+        4 | LazyFlags::shift(width)
     }
 
     /// `rule` for this right operand, if there is room for it.
@@ -48,15 +52,26 @@ impl LazyFlags {
         if right <= MOST_RIGHT { Some(rule | 1 << HAS_RIGHT | right << RIGHT) } else { None }
     }
 
-    const fn number(rule: FlagRule) -> u64 {
-        LazyFlags::rule(rule, Width::W64)
+    const fn number(rule: OperandRule) -> u64 {
+        match rule {
+            OperandRule::Sum => 2,
+            OperandRule::Difference => 3,
+        }
+    }
+
+    const fn shift(width: Width) -> u64 {
+        (64 - width.bits() as u64) << NUMBER_BITS
     }
 }
 
-/// The status flags, each at its place in RFLAGS, 64 bits.
-pub fn bits<M: Machine<Reg = Reg>>(m: &mut M, value: impl FnMut(&mut M, Flag) -> M::Bool) -> M::Int {
+/// `flags`, each at its place in RFLAGS, 64 bits.
+pub fn bits<M: Machine<Reg = Reg>>(
+    m: &mut M,
+    flags: &[Flag],
+    value: impl FnMut(&mut M, Flag) -> M::Bool,
+) -> M::Int {
     let none = m.int(Width::W64, 0);
-    placed(m, none, &Flag::STATUS, value)
+    placed(m, none, flags, value)
 }
 
 /// Set the status flags from the fields of [`LazyFlags`], 64 bits each, which are not settled.
@@ -72,8 +87,8 @@ pub fn settle<M: Machine<Reg = Reg>>(m: &mut M, rule: M::Int, left: M::Int, righ
         m.cmp(CmpOp::Eq, number, k)
     };
     let is_bits = is(LazyFlags::BITS);
-    let is_sum = is(LazyFlags::number(FlagRule::Sum));
-    let is_difference = is(LazyFlags::number(FlagRule::Difference));
+    let is_sum = is(LazyFlags::number(OperandRule::Sum));
+    let is_difference = is(LazyFlags::number(OperandRule::Difference));
 
     // At the top of 64 bits, operands of any width carry and overflow alike.
     let (a, b) = (m.bin(BinOp::Shl, left, shift), m.bin(BinOp::Shl, right, shift));

@@ -13,6 +13,7 @@ mod threads;
 mod time;
 
 use crate::host::{self, HOST, NOT_MADE, PageFault};
+use crate::interpret;
 use crate::linux::{self, Errno, PAGE};
 use crate::memory::access;
 use crate::report;
@@ -25,6 +26,7 @@ use tranship_abi::host::Host;
 use tranship_abi::open_flags::GuestOpenFlags;
 use tranship_abi::stat::{GenericStat, X86Stat};
 use tranship_abi::syscall::{Action, Arg, Slot, Syscall, lookup, nr};
+use tranship_isa::x86_64::Cpu;
 
 /// Bytes of the instruction `syscall`.
 const SYSCALL_BYTES: u64 = 2;
@@ -97,21 +99,50 @@ fn read_extensible<const N: usize>(address: u64, size: u64, first_version: u64) 
     Ok(words)
 }
 
+/// The call that the guest makes, by number.
+fn asked_for(thread: Thread) -> (u64, Call) {
+    let cpu = thread.cpu();
+    let args = [cpu.gpr[7], cpu.gpr[6], cpu.gpr[2], cpu.gpr[10], cpu.gpr[8], cpu.gpr[9]];
+    // Of its number the kernel looks at 32 bits.
+    (u64::from(cpu.gpr[0] as u32), Call { thread, args })
+}
+
+fn answer(cpu: &mut Cpu, result: i64) {
+    cpu.gpr[0] = result as u64;
+    (cpu.gpr[1], cpu.gpr[11]) = (cpu.rip, cpu.rflags());
+}
+
+/// Perform the guest's call if it reads a clock, which programs do all the time: that needs no more of the thread's state
+/// than its general registers. False: [`perform`] is to do it.
+pub fn read_clock(thread: Thread) -> bool {
+    let (number, call) = asked_for(thread);
+    let read = match number as u32 {
+        nr::clock_gettime => time::clock_gettime,
+        nr::gettimeofday => time::gettimeofday,
+        nr::time => time::time,
+        _ => return false,
+    };
+    if thread.is_pending() || thread.state().seccomp != 0 {
+        return false;
+    }
+    let Outcome::Done(result) = read(&call) else { return false };
+    report::COUNTERS.syscalls.fetch_add(1, Ordering::Relaxed);
+    interpret::settle_flags(thread);
+    answer(thread.cpu(), result);
+    true
+}
+
 /// Make the system call whose instruction ends at the guest PC. True if the guest is somewhere else now.
 pub fn perform(thread: Thread) -> bool {
     report::COUNTERS.syscalls.fetch_add(1, Ordering::Relaxed);
     loop {
         let cpu = thread.cpu();
-        let args = [cpu.gpr[7], cpu.gpr[6], cpu.gpr[2], cpu.gpr[10], cpu.gpr[8], cpu.gpr[9]];
-        let call = Call { thread, args };
-        // Of its number the kernel looks at 32 bits.
-        let number = u64::from(cpu.gpr[0] as u32);
+        let (number, call) = asked_for(thread);
         // A signal that came before the call is delivered before it.
         let outcome = if thread.is_pending() { Outcome::Again } else { call.judge_and_dispatch(number) };
         match outcome {
             Outcome::Done(result) => {
-                cpu.gpr[0] = result as u64;
-                (cpu.gpr[1], cpu.gpr[11]) = (cpu.rip, cpu.rflags());
+                answer(cpu, result);
                 thread.private().sleep_until = 0;
                 return thread.is_pending() && signal::safepoint(thread);
             }

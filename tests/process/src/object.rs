@@ -115,5 +115,5 @@ fn leave(thread: *mut ThreadBlock) {
 pub(crate) fn arrive(block: &mut ThreadBlock) {
     let cpu = &mut block.state.cpu;
     tranship_runtime::host::fp_collect(&mut cpu.mxcsr);
-    settle(cpu, &mut Memory, &mut block.lazy_flags);
+    settle(cpu, &mut Memory, &mut block.lazy);
 }

@@ -11,10 +11,10 @@ use inkwell::AtomicRMWBinOp;
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue, IntValue, VectorValue};
 use tranship_isa::machine::{
-    AtomicOp, BinOp, CmpOp, FlagRule, FloatCmp, FloatFormat, FloatOp, LaneOp, Machine, NanRule, Negated,
+    AtomicOp, BinOp, CmpOp, FloatCmp, FloatFormat, FloatOp, LaneOp, Machine, NanRule, Negated, OperandRule,
     Rounding, Target, Trap, UnOp, Width,
 };
-use tranship_isa::x86_64::{Reg, VEC_BYTES};
+use tranship_isa::x86_64::Reg;
 
 /// The longest vector that is loaded or stored with one mask. Where LLVM takes a longer one apart itself, for a host that
 /// has masks for this length, a half with none of its lanes set has been seen to become a load of all of them (LLVM 22).
@@ -549,10 +549,7 @@ impl<'c> Machine for Lifter<'_, 'c> {
         }
     }
     fn clear_vec_reg(&mut self, index: u32, bits: u32) {
-        let zero = self.ir.vec_type(Width::W64, 128).const_zero();
-        for part in bits / 128..VEC_BYTES as u32 / 16 {
-            self.set_vec_part(index, part, zero);
-        }
+        self.clear_vec_parts(index, bits / 128);
     }
 
     fn load(&mut self, address: IntValue<'c>, width: Width) -> IntValue<'c> {
@@ -717,8 +714,11 @@ impl<'c> Machine for Lifter<'_, 'c> {
     fn syscall(&mut self) {
         self.emit_stub_call("tranship.syscall", self.next);
     }
-    fn flags_follow(&mut self, rule: FlagRule, left: IntValue<'c>, right: IntValue<'c>) {
-        self.note_rule(rule, left, right);
+    fn flags_follow(&mut self, rule: OperandRule, left: IntValue<'c>, right: IntValue<'c>) {
+        self.note_operands(rule, left, right);
+    }
+    fn flags_follow_result(&mut self, result: IntValue<'c>) {
+        self.note_result(result);
     }
     fn interpreted(&mut self) -> bool {
         self.emit_interpreted();

@@ -5,10 +5,10 @@
 use super::Lifter;
 use crate::ir::{Memory, built};
 use crate::layout::Slot;
-use inkwell::AtomicOrdering::AcquireRelease;
-use inkwell::IntPredicate;
+use inkwell::AtomicOrdering::{AcquireRelease, Monotonic};
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValue, InstructionOpcode, IntValue, PointerValue, VectorValue};
+use inkwell::{AtomicRMWBinOp, IntPredicate};
 use tranship_isa::machine::{Machine, Width};
 
 /// Bits of a vector that every host loads and stores at once.
@@ -84,14 +84,16 @@ impl<'c> Lifter<'_, 'c> {
         piece
     }
 
-    /// Store a vector. In several pieces, none may be stored before another one faults: those on one page do so together.
+    /// Store a vector. In several pieces, none may be stored before another one faults: those on one page do so together,
+    /// and of two pages the second is written to first, without a change.
     pub(super) fn store_vec_exactly(&mut self, address: IntValue<'c>, value: VectorValue<'c>) {
         let bits = self.vector_bits(value);
         if bits > PIECE {
             let on_page = built(self.ir.builder.build_and(address, self.ir.i64(PAGE - 1), ""));
             let last = self.ir.i64(PAGE - u64::from(bits / 8));
             let crosses = self.ir.compare(IntPredicate::UGT, on_page, last);
-            self.leave_if(crosses, "tranship.interpret_one", self.address);
+            let end = self.piece_pointer(address, bits / PIECE);
+            self.write_before_if(crosses, end);
         }
         for n in 0..bits / PIECE {
             let to = self.piece_pointer(address, n);
@@ -119,6 +121,25 @@ impl<'c> Lifter<'_, 'c> {
         if self.is_exact() {
             self.emit_checkpoint();
         }
+    }
+
+    /// If a condition holds, write to the byte before `end` what it has.
+    fn write_before_if(&mut self, condition: IntValue<'c>, end: PointerValue<'c>) {
+        let (write, on) = (self.new_block(), self.new_block());
+        self.ir.branch_unlikely(condition, write, on);
+        self.ir.builder.position_at_end(write);
+        let registers = self.registers.clone();
+        self.emit_checkpoint();
+        self.registers = registers;
+        let byte = self.ir.byte_offset(end, self.ir.i64(1u64.wrapping_neg()));
+        let none = self.ir.context.i8_type().const_zero();
+        // The host's instruction for a logical "or" would become a fence and a load.
+        let same = built(self.ir.builder.build_atomicrmw(AtomicRMWBinOp::UMax, byte, none, Monotonic));
+        if let Some(write) = same.as_instruction() {
+            write.set_volatile(true).expect("atomic operations can be volatile");
+        }
+        self.ir.branch(on);
+        self.ir.builder.position_at_end(on);
     }
 
     /// Where a fault goes with the registers as they are now. Several accesses of an instruction have one in common.

@@ -9,8 +9,11 @@ use crate::layout::{Slot, SlotSet};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
-use tranship_isa::machine::{FlagRule, Machine, Width};
-use tranship_isa::x86_64::{Flag, LazyFlags, lazy_flags};
+use tranship_isa::machine::{Machine, OperandRule, Width};
+use tranship_isa::x86_64::{ClearedHalves, Flag, LazyFlags, VEC_BYTES, lazy_flags};
+
+/// The first part of a vector register's upper half.
+const FIRST_UPPER: u32 = ClearedHalves::START as u32 / 16;
 
 /// What is known of a slot's value.
 #[derive(Clone, Copy)]
@@ -25,14 +28,19 @@ pub(super) struct Registers<'c> {
     known: [Option<Known<'c>>; Slot::COUNT],
     dirty: SlotSet,
     written: SlotSet,
-    /// What the status flags follow from, if all that are dirty do.
-    rule: Option<Followed<'c>>,
+    /// What the status flags follow from, if all of them do that are dirty.
+    followed: Option<Followed<'c>>,
     /// The block where faults of the instruction at this address go as long as nothing changes.
     landing: Option<(u64, BasicBlock<'c>)>,
 }
 
-/// The words of [`LazyFlags`]; the right operand only where it matters.
-type Followed<'c> = (IntValue<'c>, IntValue<'c>, Option<IntValue<'c>>);
+/// What the status flags follow from: a rule of [`LazyFlags`] and what it is about, 64 bits each.
+#[derive(Clone, Copy)]
+enum Followed<'c> {
+    Operands(u64, IntValue<'c>, IntValue<'c>),
+    /// What a result tells follows from this one.
+    Result(u64, IntValue<'c>),
+}
 
 impl Default for Registers<'_> {
     fn default() -> Self {
@@ -40,7 +48,7 @@ impl Default for Registers<'_> {
             known: [None; Slot::COUNT],
             dirty: SlotSet::default(),
             written: SlotSet::default(),
-            rule: None,
+            followed: None,
             landing: None,
         }
     }
@@ -77,7 +85,7 @@ impl<'c> Registers<'c> {
             self.known[slot.index()] = kept;
         }
         self.written = self.written.union(before.written);
-        self.rule = None;
+        self.followed = None;
         self.landing = None;
     }
 
@@ -139,11 +147,49 @@ impl<'c> Lifter<'_, 'c> {
     }
 
     pub(super) fn vec_part(&mut self, index: u32, part: u32) -> VectorValue<'c> {
-        self.slot_value(Slot::vec(index, part)).into_vector_value()
+        let slot = Slot::vec(index, part);
+        let is_known = self.registers.known[slot.index()].is_some();
+        let value = self.slot_value(slot).into_vector_value();
+        if is_known || part < FIRST_UPPER {
+            return value;
+        }
+        let cleared = self.slot_value(Slot::CLEARED).into_int_value();
+        let bit = self.ir.i64(ClearedHalves::bit(index));
+        let cleared = built(self.ir.builder.build_and(cleared, bit, ""));
+        let is_cleared = self.ir.compare(IntPredicate::NE, cleared, self.ir.i64(0));
+        let zero = value.get_type().const_zero();
+        let value = built(self.ir.builder.build_select(is_cleared, zero, value, "")).into_vector_value();
+        self.registers.known[slot.index()] = Some(Known::Value(value.into()));
+        value
     }
 
+    /// Set a part of a vector register; of the upper half, both parts are to be set.
     pub(super) fn set_vec_part(&mut self, index: u32, part: u32, value: VectorValue<'c>) {
+        if part >= FIRST_UPPER {
+            let cleared = self.slot_value(Slot::CLEARED).into_int_value();
+            let others = self.ir.i64(!ClearedHalves::bit(index));
+            let cleared = built(self.ir.builder.build_and(cleared, others, ""));
+            self.registers.set(Slot::CLEARED, Known::Value(cleared.into()));
+        }
         self.registers.set(Slot::vec(index, part), Known::Value(value.into()));
+    }
+
+    /// Clear all of a vector register from a part on that is not above its upper half's first.
+    pub(super) fn clear_vec_parts(&mut self, index: u32, first: u32) {
+        let zero = self.ir.vec_type(Width::W64, 128).const_zero();
+        for part in first..VEC_BYTES as u32 / 16 {
+            let slot = Slot::vec(index, part);
+            self.registers.set(slot, Known::Value(zero.into()));
+            if part >= FIRST_UPPER {
+                self.registers.dirty.remove(slot);
+            }
+        }
+        if first <= FIRST_UPPER {
+            let cleared = self.slot_value(Slot::CLEARED).into_int_value();
+            let bit = self.ir.i64(ClearedHalves::bit(index));
+            let cleared = built(self.ir.builder.build_or(cleared, bit, ""));
+            self.registers.set(Slot::CLEARED, Known::Value(cleared.into()));
+        }
     }
 
     pub(super) fn flag_bit(&mut self, flag: Flag) -> Bit<'c> {
@@ -167,8 +213,12 @@ impl<'c> Lifter<'_, 'c> {
     }
 
     pub(super) fn set_flag_bit(&mut self, flag: Flag, bit: Bit<'c>) {
-        if flag != Flag::Df {
-            self.registers.rule = None;
+        let is_apart = match self.registers.followed {
+            Some(Followed::Result(..)) => LazyFlags::BESIDE_RESULT.contains(&flag),
+            _ => false,
+        };
+        if flag != Flag::Df && !is_apart {
+            self.registers.followed = None;
         }
         self.registers.set(Slot::flag(flag), Known::Bit(bit));
     }
@@ -176,23 +226,27 @@ impl<'c> Lifter<'_, 'c> {
     // ---- status flags where faults are exact: what they follow from is in slots, never they themselves ----
 
     /// The status flags, just set, follow by `rule` from operands.
-    pub(super) fn note_rule(&mut self, rule: FlagRule, left: IntValue<'c>, right: IntValue<'c>) {
-        if !self.is_exact() {
-            return;
+    pub(super) fn note_operands(&mut self, rule: OperandRule, left: IntValue<'c>, right: IntValue<'c>) {
+        if self.is_exact() {
+            let rule = LazyFlags::operands(rule, self.width(left));
+            let [left, right] = [left, right].map(|operand| self.zext(operand, Width::W64));
+            self.registers.followed = Some(Followed::Operands(rule, left, right));
         }
-        let rule = LazyFlags::rule(rule, self.width(left));
-        let (left, right) = (self.zext(left, Width::W64), self.zext(right, Width::W64));
-        let constant = right.get_zero_extended_constant();
-        self.registers.rule = Some(match constant.and_then(|right| LazyFlags::with_right(rule, right)) {
-            Some(rule) => (self.ir.i64(rule), left, None),
-            None => (self.ir.i64(rule), left, Some(right)),
-        });
+    }
+
+    /// What a result tells of the status flags, just set, follows from this one.
+    pub(super) fn note_result(&mut self, result: IntValue<'c>) {
+        if self.is_exact() {
+            let rule = LazyFlags::result(self.width(result));
+            let result = self.zext(result, Width::W64);
+            self.registers.followed = Some(Followed::Result(rule, result));
+        }
     }
 
     /// Know all status flags.
     fn settle_flags(&mut self) {
-        let [rule, left, right] = Slot::LAZY.map(|slot| self.slot_value(slot).into_int_value());
-        let in_bytes = lazy_flags::bits(self, |lifter, flag| lifter.load_flag(flag));
+        let [rule, left, right] = Slot::FLAGS_FOLLOW.map(|slot| self.slot_value(slot).into_int_value());
+        let in_bytes = lazy_flags::bits(self, &Flag::STATUS, Lifter::load_flag);
         let is_settled = self.ir.compare(IntPredicate::EQ, rule, self.ir.i64(LazyFlags::SETTLED));
         let choose = |a, b| built(self.ir.builder.build_select(is_settled, a, b, "")).into_int_value();
         let (rule, left) = (choose(self.ir.i64(LazyFlags::BITS), rule), choose(in_bytes, left));
@@ -211,12 +265,22 @@ impl<'c> Lifter<'_, 'c> {
         if !Flag::STATUS.map(Slot::flag).iter().any(is_dirty) {
             return;
         }
-        let (rule, left, right) = self.registers.rule.take().unwrap_or_else(|| {
-            let bits = lazy_flags::bits(self, |lifter, flag| lifter.flag_bit(flag));
-            (self.ir.i64(LazyFlags::BITS), bits, None)
-        });
+        let (rule, left, right) = match self.registers.followed.take() {
+            Some(Followed::Operands(rule, left, right)) => (rule, left, Some(right)),
+            Some(Followed::Result(rule, result)) => {
+                let others = lazy_flags::bits(self, &LazyFlags::BESIDE_RESULT, Lifter::flag_bit);
+                (rule, result, Some(others))
+            }
+            None => (LazyFlags::BITS, lazy_flags::bits(self, &Flag::STATUS, Lifter::flag_bit), None),
+        };
+        let constant = right.and_then(|right| right.get_zero_extended_constant());
+        let (rule, right) = match constant.and_then(|right| LazyFlags::with_right(rule, right)) {
+            Some(rule) => (rule, None),
+            None => (rule, right),
+        };
         let right = right.unwrap_or_else(|| self.ir.context.i64_type().get_undef());
-        for (slot, word) in Slot::LAZY.into_iter().zip([rule, left, right]) {
+        let rule = self.ir.i64(rule);
+        for (slot, word) in Slot::FLAGS_FOLLOW.into_iter().zip([rule, left, right]) {
             self.registers.set(slot, Known::Value(word.into()));
         }
         for slot in Flag::STATUS.map(Slot::flag) {

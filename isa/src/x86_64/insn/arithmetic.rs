@@ -89,6 +89,7 @@ extension! { "arithmetic";
         let one = m.int(operand_width(i, 0), 1);
         let (a, sum) = update(m, i, BinOp::Add, one);
         set_add_flags(m, a, one, sum);
+        m.flags_follow_result(sum);
     }
     "inc eax" = "ffc0", "inc byte ptr [rdi]" = "fe07", "inc r15" = "49ffc7", "inc dx" = "66ffc2",
     "lock inc qword ptr [rdi]" = "f048ff07";
@@ -98,6 +99,7 @@ extension! { "arithmetic";
         let one = m.int(operand_width(i, 0), 1);
         let (a, difference) = update(m, i, BinOp::Sub, one);
         set_sub_flags(m, a, one, difference);
+        m.flags_follow_result(difference);
     }
     "dec eax" = "ffc8", "dec word ptr [rdi]" = "66ff0f", "dec rcx" = "48ffc9", "dec bh" = "fecf",
     "lock dec dword ptr [rsi]" = "f0ff0e";

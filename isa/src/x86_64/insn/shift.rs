@@ -2,8 +2,8 @@
 //! leaves every flag. OF is defined for a count of one only; what current CPUs leave there otherwise
 //! varies, here it follows the same formula.
 
-use crate::machine::{BinOp, FlagRule, UnOp, Width};
-use crate::x86_64::flags::{placed, set_result_flags};
+use crate::machine::{BinOp, UnOp, Width};
+use crate::x86_64::flags::set_result_flags;
 use crate::x86_64::operand::{X86, operand_width, read, write};
 use crate::x86_64::{Flag, Insn};
 use iced_x86::OpKind;
@@ -215,9 +215,7 @@ impl<M: X86> Count<M> {
         }
         self.set_carry_and_overflow(m, carry, overflow);
         if self.nonzero.is_none() {
-            let none = m.int(Width::W64, 0);
-            let others = placed(m, none, &[Flag::Cf, Flag::Of], M::get);
-            m.flags_follow(FlagRule::Result, result, others);
+            m.flags_follow_result(result);
         }
     }
 }
