@@ -94,7 +94,7 @@ impl Kind {
     }
 
     /// `piece`, with these regions, is compiled.
-    fn note(&mut self, piece: &Piece, regions: &[Region]) {
+    fn note<'a>(&mut self, piece: &Piece, regions: impl IntoIterator<Item = &'a Region>) {
         self.ordered.extend(piece);
         for region in regions {
             let compiled = self.compiled.entry(region.entry).or_default();
@@ -163,7 +163,7 @@ impl Program {
         let mut heat = self.heat();
         let kind = heat.kinds.entry(faults).or_default();
         for piece in std::mem::take(&mut kind.equipped) {
-            kind.note(&piece, &found.around(&piece).regions);
+            kind.note(&piece, found.containing(&piece));
         }
         let coming = kind.coming(asked);
         // Where a region is entered at its start that may be enough; if not, it is asked for again.
@@ -197,8 +197,8 @@ impl Program {
         }
         let all: Piece = heat.pieces.iter().flatten().copied().collect();
         let largest = heat.pieces.iter().map(Piece::len).max().unwrap_or(0);
-        let joined =
-            (all.len() >= largest + largest / JOIN_AT).then_some(all).filter(|_| heat.pieces.len() > 1);
+        let has_outgrown = heat.pieces.len() > 1 && all.len() >= largest + largest / JOIN_AT;
+        let joined = has_outgrown.then_some(all);
         if let Some(all) = &joined {
             heat.pieces = vec![all.clone()];
         }

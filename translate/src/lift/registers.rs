@@ -166,10 +166,8 @@ impl<'c> Lifter<'_, 'c> {
     /// Set a part of a vector register; of the upper half, both parts are to be set.
     pub(super) fn set_vec_part(&mut self, index: u32, part: u32, value: VectorValue<'c>) {
         if part >= FIRST_UPPER {
-            let cleared = self.slot_value(Slot::CLEARED).into_int_value();
             let others = self.ir.i64(!ClearedHalves::bit(index));
-            let cleared = built(self.ir.builder.build_and(cleared, others, ""));
-            self.registers.set(Slot::CLEARED, Known::Value(cleared.into()));
+            self.change_cleared(|lifter, cleared| built(lifter.ir.builder.build_and(cleared, others, "")));
         }
         self.registers.set(Slot::vec(index, part), Known::Value(value.into()));
     }
@@ -185,11 +183,16 @@ impl<'c> Lifter<'_, 'c> {
             }
         }
         if first <= FIRST_UPPER {
-            let cleared = self.slot_value(Slot::CLEARED).into_int_value();
             let bit = self.ir.i64(ClearedHalves::bit(index));
-            let cleared = built(self.ir.builder.build_or(cleared, bit, ""));
-            self.registers.set(Slot::CLEARED, Known::Value(cleared.into()));
+            self.change_cleared(|lifter, cleared| built(lifter.ir.builder.build_or(cleared, bit, "")));
         }
+    }
+
+    /// Change which upper halves are noted as zero.
+    fn change_cleared(&mut self, change: impl FnOnce(&Self, IntValue<'c>) -> IntValue<'c>) {
+        let cleared = self.slot_value(Slot::CLEARED).into_int_value();
+        let cleared = change(self, cleared);
+        self.registers.set(Slot::CLEARED, Known::Value(cleared.into()));
     }
 
     pub(super) fn flag_bit(&mut self, flag: Flag) -> Bit<'c> {
