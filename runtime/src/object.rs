@@ -236,7 +236,7 @@ impl Entry {
 
     /// Run compiled code until the region returns to its caller, or unwinds.
     pub fn enter(self, thread: Thread) {
-        report::COUNTERS.entered.fetch_add(1, Ordering::Relaxed);
+        report::count(&report::COUNTERS.entered);
         crate::host::fp_apply(thread.cpu().mxcsr);
         // SAFETY: the object's header says that this is such a function.
         unsafe {

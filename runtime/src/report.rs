@@ -95,6 +95,13 @@ pub fn set_stats_fd(fd: i32) {
     STATS_FD.store(fd + 1, Ordering::Relaxed);
 }
 
+/// Count one more, if the counters are asked for: threads that count at the same time wait for each other.
+pub fn count(counter: &AtomicU64) {
+    if STATS_FD.load(Ordering::Relaxed) != 0 {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// A line to where the counters go, if asked for.
 pub fn note(what: Arguments<'_>) {
     let fd = STATS_FD.load(Ordering::Relaxed) - 1;

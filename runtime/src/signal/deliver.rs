@@ -4,7 +4,6 @@ use super::{action, fault};
 use crate::linux::Errno;
 use crate::memory::access;
 use crate::thread::Thread;
-use core::sync::atomic::Ordering;
 use tranship_abi::block::{SigAction, ThreadState};
 use tranship_abi::signal::number::{INTERRUPT, SIGKILL, SIGSTOP};
 use tranship_abi::signal::{
@@ -35,7 +34,7 @@ pub fn deliver(thread: Thread, info: SigInfo) -> bool {
 pub fn enter_handler(thread: Thread, info: SigInfo) {
     let signal = info.signo as u32;
     let action = action::of(signal);
-    crate::report::COUNTERS.signals.fetch_add(1, Ordering::Relaxed);
+    crate::report::count(&crate::report::COUNTERS.signals);
     if push_frame(thread, &action, info).is_err() {
         return fault::stack_is_bad(thread, signal);
     }

@@ -126,7 +126,7 @@ pub fn read_clock(thread: Thread) -> bool {
         return false;
     }
     let Outcome::Done(result) = read(&call) else { return false };
-    report::COUNTERS.syscalls.fetch_add(1, Ordering::Relaxed);
+    report::count(&report::COUNTERS.syscalls);
     interpret::settle_flags(thread);
     answer(thread.cpu(), result);
     true
@@ -134,7 +134,7 @@ pub fn read_clock(thread: Thread) -> bool {
 
 /// Make the system call whose instruction ends at the guest PC. True if the guest is somewhere else now.
 pub fn perform(thread: Thread) -> bool {
-    report::COUNTERS.syscalls.fetch_add(1, Ordering::Relaxed);
+    report::count(&report::COUNTERS.syscalls);
     loop {
         let cpu = thread.cpu();
         let (number, call) = asked_for(thread);
