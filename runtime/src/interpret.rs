@@ -37,11 +37,6 @@ pub fn settle(thread: Thread) {
     interpret::settle(thread.cpu(), &mut GuestMemory, &mut thread.block().lazy);
 }
 
-/// The same for the status flags only.
-pub fn settle_flags(thread: Thread) {
-    interpret::settle_flags(thread.cpu(), &mut GuestMemory, &mut thread.block().lazy.flags);
-}
-
 /// Interpret until one of [`Stop`]. `frame`: the stack pointer at which a callee was entered; once it is
 /// above, the call is over.
 pub fn run(thread: Thread, frame: Option<u64>) -> Stop {

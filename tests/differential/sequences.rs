@@ -146,6 +146,7 @@ fn compare_fault(
         found_outcome = outcome;
     }
     let undefined = sequence.insns.iter().fold(0, |all, i| all | undefined_flags(i, &before.cpu));
+    let undefined = undefined | sequence.overwritten_at(expected.cpu.rip);
     let list = state_differences((outcome, &expected), (found_outcome, &found), undefined);
     let texts = || sequence.insns.iter().map(text).collect::<Vec<_>>().join("; ");
     run.note(&format!("{:02x?}", sequence.code), &list, before, || {

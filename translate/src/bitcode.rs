@@ -7,7 +7,7 @@ use inkwell::context::Context;
 use tranship_abi::block::{Source, SourceDigest, machine_id};
 
 /// First bytes of the file form; the number is the version of the translator's names and layouts.
-const MAGIC: [u8; 16] = *b"tranship bc 0004";
+const MAGIC: [u8; 16] = *b"tranship bc 0005";
 
 /// Guest instruction bytes that one part should have, roughly: enough to keep LLVM's fixed costs small, few
 /// enough to spread over cores.

@@ -221,14 +221,18 @@ impl<'c> Ir<'c> {
 
     // ---- accesses that a fault leads away from ----
 
-    /// Load `bits`; at least 32 of the value are there, zeros where fewer are loaded, and 128 are a vector.
+    /// Load `bits`: of an integer up to 64, zero-extended to them, or a vector of 128.
     pub(crate) fn faulting_load(&self, bits: u32, from: PointerValue<'c>) -> BasicValueEnum<'c> {
         let kind: BasicTypeEnum<'c> = match bits {
-            8..=32 => self.context.i32_type().into(),
-            64 => self.context.i64_type().into(),
+            8..=64 => self.context.i64_type().into(),
             _ => self.vec_type(Width::W64, bits).into(),
         };
-        Self::result(self.faulting(&format!("load.{bits}"), Some(kind), &[from.into()]))
+        let value = Self::result(self.faulting(&format!("load.{bits}"), Some(kind), &[from.into()]));
+        if let (8..=32, Some(load)) = (bits, value.as_instruction_value()) {
+            let range = self.context.metadata_node(&[self.i64(0).into(), self.i64(1 << bits).into()]);
+            load.set_metadata(range, self.context.get_kind_id("range")).expect("the range is a node");
+        }
+        value
     }
 
     /// Store an integer, or a vector of 128 bits.

@@ -3,9 +3,11 @@
 
 use std::mem::offset_of;
 use tranship_abi::block::{BranchCacheEntry, RuntimeCalls, ThreadBlock, ThreadState};
-use tranship_isa::x86_64::{Cpu, Flag, LazyState, VEC_BYTES, VEC_REGS};
+use tranship_isa::x86_64::{Cpu, Flag, LazyFlags, LazyState, VEC_BYTES, VEC_REGS};
 
 const CPU: usize = offset_of!(ThreadBlock, state) + offset_of!(ThreadState, cpu);
+const CLEARED_HALVES: usize = offset_of!(ThreadBlock, lazy) + offset_of!(LazyState, cleared);
+const LAZY_FLAGS: usize = offset_of!(ThreadBlock, lazy) + offset_of!(LazyState, flags);
 
 /// Offset of the guest PC.
 pub(crate) const RIP: usize = CPU + offset_of!(Cpu, rip);
@@ -23,6 +25,12 @@ pub(crate) const MXCSR: usize = CPU + offset_of!(Cpu, mxcsr);
 pub(crate) const PENDING: usize = offset_of!(ThreadBlock, pending);
 /// Offset of the lowest host stack address allowed.
 pub(crate) const HOST_STACK_LIMIT: usize = offset_of!(ThreadBlock, host_stack_limit);
+/// Offsets of what the status flags follow from: the rule, the left operand and the right one.
+pub(crate) const FLAGS_FOLLOW: [usize; 3] = [
+    LAZY_FLAGS + offset_of!(LazyFlags, rule),
+    LAZY_FLAGS + offset_of!(LazyFlags, left),
+    LAZY_FLAGS + offset_of!(LazyFlags, right),
+];
 /// Offset of the branch cache.
 pub(crate) const BRANCH_CACHE: usize = offset_of!(ThreadBlock, branch_cache);
 /// Offset of the guest address in a line of the branch cache.
@@ -56,7 +64,8 @@ impl RuntimeCall {
     }
 }
 
-/// A piece of the register file: a general register, a flag, 16 bytes of a vector register, or a word of [`LazyState`].
+/// A piece of the register file: a general register, a flag, 16 bytes of a vector register, or
+/// [`LazyState::cleared`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot(u8);
 
@@ -65,9 +74,7 @@ const FLAGS: usize = Flag::ALL.len();
 const VEC_PARTS: usize = VEC_BYTES / 16;
 const FIRST_FLAG: usize = GPRS;
 const FIRST_VEC: usize = GPRS + FLAGS;
-const FIRST_LAZY: usize = FIRST_VEC + VEC_REGS * VEC_PARTS;
-const LAZY_WORDS: usize = size_of::<LazyState>() / 8;
-const LAZY: usize = offset_of!(ThreadBlock, lazy);
+const CLEARED: usize = FIRST_VEC + VEC_REGS * VEC_PARTS;
 
 /// What a slot holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,12 +86,12 @@ pub(crate) enum SlotKind {
     /// 128 bits.
     Vec,
     /// 64 bits.
-    Lazy,
+    ClearedHalves,
 }
 
 impl Slot {
     /// How many there are.
-    pub(crate) const COUNT: usize = FIRST_LAZY + LAZY_WORDS;
+    pub(crate) const COUNT: usize = CLEARED + 1;
 
     /// General register `number`.
     pub(crate) const fn gpr(number: u8) -> Slot {
@@ -101,20 +108,8 @@ impl Slot {
         Slot((FIRST_VEC as u32 + index * VEC_PARTS as u32 + part) as u8)
     }
 
-    /// The word of [`LazyState`] at this offset.
-    const fn lazy(offset: usize) -> Slot {
-        Slot((FIRST_LAZY + offset / 8) as u8)
-    }
-
-    /// What the status flags follow from: the rule, the left operand and the right one.
-    pub(crate) const FLAGS_FOLLOW: [Slot; 3] = [
-        Slot::lazy(offset_of!(LazyState, flags.rule)),
-        Slot::lazy(offset_of!(LazyState, flags.left)),
-        Slot::lazy(offset_of!(LazyState, flags.right)),
-    ];
-
     /// [`LazyState::cleared`].
-    pub(crate) const CLEARED: Slot = Slot::lazy(offset_of!(LazyState, cleared));
+    pub(crate) const CLEARED: Slot = Slot(CLEARED as u8);
 
     /// All of them.
     pub(crate) fn all() -> impl Iterator<Item = Slot> {
@@ -131,8 +126,8 @@ impl Slot {
         match self.0 as usize {
             0..FIRST_FLAG => SlotKind::Gpr,
             FIRST_FLAG..FIRST_VEC => SlotKind::Flag,
-            FIRST_VEC..FIRST_LAZY => SlotKind::Vec,
-            _ => SlotKind::Lazy,
+            FIRST_VEC..CLEARED => SlotKind::Vec,
+            _ => SlotKind::ClearedHalves,
         }
     }
 
@@ -140,7 +135,7 @@ impl Slot {
     #[cfg(test)]
     const fn bytes(self) -> usize {
         match self.kind() {
-            SlotKind::Gpr | SlotKind::Lazy => 8,
+            SlotKind::Gpr | SlotKind::ClearedHalves => 8,
             SlotKind::Flag => 1,
             SlotKind::Vec => 16,
         }
@@ -153,7 +148,7 @@ impl Slot {
             SlotKind::Gpr => CPU + offset_of!(Cpu, gpr) + 8 * n,
             SlotKind::Flag => CPU + offset_of!(Cpu, flags) + (n - FIRST_FLAG),
             SlotKind::Vec => CPU + offset_of!(Cpu, vec) + 16 * (n - FIRST_VEC),
-            SlotKind::Lazy => LAZY + 8 * (n - FIRST_LAZY),
+            SlotKind::ClearedHalves => CLEARED_HALVES,
         }
     }
 
@@ -165,8 +160,8 @@ impl Slot {
         let gpr = within(CPU + offset_of!(Cpu, gpr), 8, GPRS);
         let flag = within(CPU + offset_of!(Cpu, flags), 1, FLAGS).map(|n| n + FIRST_FLAG);
         let vec = within(CPU + offset_of!(Cpu, vec), 16, VEC_REGS * VEC_PARTS).map(|n| n + FIRST_VEC);
-        let lazy = within(LAZY, 8, LAZY_WORDS).map(|n| n + FIRST_LAZY);
-        gpr.or(flag).or(vec).or(lazy).map(|n| Slot(n as u8))
+        let cleared = within(CLEARED_HALVES, 8, 1).map(|n| n + CLEARED);
+        gpr.or(flag).or(vec).or(cleared).map(|n| Slot(n as u8))
     }
 }
 

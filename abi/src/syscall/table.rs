@@ -76,7 +76,7 @@ syscalls! {
     mprotect 10 226 (Long Long Int) [emulate];
     munmap 11 215 (Long Long) [emulate];
     brk 12 214 (Long) [emulate];
-    rt_sigaction 13 134 (Int In Out Long) [emulate];
+    rt_sigaction 13 134 (Int In Out Long) [emulate] approximate "of the status flags, a handler may find others than the CPU's where the program overwrites them before it reads them";
     rt_sigprocmask 14 135 (Int In Out Long) [emulate];
     rt_sigreturn 15 139 () [emulate];
     ioctl 16 29 (Fd Int InOut) [pass] approximate "requests are numbered alike, but a device's own structures are passed as they are";

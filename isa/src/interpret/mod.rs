@@ -87,12 +87,7 @@ pub enum Step {
 /// Have in `cpu` what compiled code left otherwise.
 pub fn settle<H: Host>(cpu: &mut Cpu, host: &mut H, lazy: &mut LazyState) {
     lazy.cleared.settle(cpu);
-    settle_flags(cpu, host, &mut lazy.flags);
-}
-
-/// The same for the status flags only.
-pub fn settle_flags<H: Host>(cpu: &mut Cpu, host: &mut H, lazy: &mut LazyFlags) {
-    let LazyFlags { rule, left, right } = core::mem::take(lazy);
+    let LazyFlags { rule, left, right } = core::mem::take(&mut lazy.flags);
     if rule != LazyFlags::SETTLED {
         let [rule, left, right] = [rule, left, right].map(|word| Integer::new(Width::W64, word.into()));
         let next = cpu.rip;

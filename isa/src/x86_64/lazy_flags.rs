@@ -1,5 +1,5 @@
-//! The status flags as what they follow from. Where somebody might look at them behind any instruction, but hardly ever
-//! does, keeping the operands costs less than computing six flags.
+//! The status flags as what they follow from. Where compiled code leaves for a fault, storing the operands takes less code
+//! than computing six flags, which is done if it ever happens.
 
 use super::flags::{parity, placed};
 use super::operand::X86;
@@ -14,18 +14,12 @@ pub struct LazyFlags {
     pub rule: u64,
     /// The left operand, zero-extended.
     pub left: u64,
-    /// The right operand, zero-extended, unless it is in `rule`: [`LazyFlags::with_right`].
+    /// The right operand, zero-extended.
     pub right: u64,
 }
 
-/// In the rule, from the lowest bit: its number, how far operands are from the top of 64 bits, whether the right operand
-/// comes next, and that.
+/// In the rule, from the lowest bit: its number, and above it how far operands are from the top of 64 bits.
 const NUMBER_BITS: u64 = 3;
-const SHIFT_BITS: u64 = 6;
-const HAS_RIGHT: u64 = NUMBER_BITS + SHIFT_BITS;
-const RIGHT: u64 = HAS_RIGHT + 1;
-/// A rule is a constant of 31 bits: code for any host has such at hand.
-const MOST_RIGHT: u64 = u32::MAX as u64 >> (RIGHT + 1);
 
 impl LazyFlags {
     /// Nothing is left to do: [`super::Cpu::flags`] has them.
@@ -45,11 +39,6 @@ impl LazyFlags {
     /// its place in RFLAGS.
     pub const fn result(width: Width) -> u64 {
         4 | LazyFlags::shift(width)
-    }
-
-    /// `rule` for this right operand, if there is room for it.
-    pub const fn with_right(rule: u64, right: u64) -> Option<u64> {
-        if right <= MOST_RIGHT { Some(rule | 1 << HAS_RIGHT | right << RIGHT) } else { None }
     }
 
     const fn number(rule: OperandRule) -> u64 {
@@ -77,10 +66,6 @@ pub fn bits<M: Machine<Reg = Reg>>(
 /// Set the status flags from the fields of [`LazyFlags`], 64 bits each, which are not settled.
 pub fn settle<M: Machine<Reg = Reg>>(m: &mut M, rule: M::Int, left: M::Int, right: M::Int) {
     let shift = m.bin_const(BinOp::LShr, rule, NUMBER_BITS);
-    let shift = m.bin_const(BinOp::And, shift, (1 << SHIFT_BITS) - 1);
-    let has_right = m.bit(rule, HAS_RIGHT as u32);
-    let right_there = m.bin_const(BinOp::LShr, rule, RIGHT);
-    let right = m.select(has_right, right_there, right);
     let number = m.bin_const(BinOp::And, rule, (1 << NUMBER_BITS) - 1);
     let mut is = |k| {
         let k = m.like(number, k);

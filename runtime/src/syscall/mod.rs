@@ -13,7 +13,6 @@ mod threads;
 mod time;
 
 use crate::host::{self, HOST, NOT_MADE, PageFault};
-use crate::interpret;
 use crate::linux::{self, Errno, PAGE};
 use crate::memory::access;
 use crate::report;
@@ -127,7 +126,6 @@ pub fn read_clock(thread: Thread) -> bool {
     }
     let Outcome::Done(result) = read(&call) else { return false };
     report::count(&report::COUNTERS.syscalls);
-    interpret::settle_flags(thread);
     answer(thread.cpu(), result);
     true
 }

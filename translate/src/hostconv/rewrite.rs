@@ -44,7 +44,7 @@ impl<'c> Signature<'c> {
 /// LLVM's type of a slot's value.
 pub(crate) fn slot_type<'c>(ir: &Ir<'c>, slot: Slot) -> BasicTypeEnum<'c> {
     match slot.kind() {
-        SlotKind::Gpr | SlotKind::Lazy => ir.context.i64_type().into(),
+        SlotKind::Gpr | SlotKind::ClearedHalves => ir.context.i64_type().into(),
         SlotKind::Flag => ir.context.i8_type().into(),
         SlotKind::Vec => ir.vec_type(Width::W64, 128).into(),
     }

@@ -203,9 +203,6 @@ impl<'a, 'c> Lifter<'a, 'c> {
             self.ir.builder.position_at_end(self.blocks[&start]);
             self.registers = Registers::default();
             (self.exit, self.flags_out) = (&block.exit, block.flags_live_out);
-            if self.is_exact() {
-                self.flags_out = FlagSet::ALL;
-            }
             if self.region.loop_headers.contains(&start) {
                 self.emit_safepoint(start);
             }

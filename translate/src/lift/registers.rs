@@ -5,7 +5,8 @@ use super::Lifter;
 use super::bit::Bit;
 use crate::hostconv::slot_type;
 use crate::ir::{Memory, built};
-use crate::layout::{Slot, SlotSet};
+use crate::layout::{self, Slot, SlotSet};
+use crate::region::FlagSet;
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
@@ -200,19 +201,11 @@ impl<'c> Lifter<'_, 'c> {
         if let Some(Known::Bit(bit)) = self.registers.known[slot.index()] {
             return bit;
         }
-        if self.is_exact() && flag != Flag::Df {
-            self.settle_flags();
-            return self.flag_bit(flag);
-        }
-        let bit = self.load_flag(flag);
+        let byte = self.load_slot(slot).into_int_value();
+        let bit =
+            Bit::Value(built(self.ir.builder.build_int_truncate(byte, self.ir.context.bool_type(), "")));
         self.registers.known[slot.index()] = Some(Known::Bit(bit));
         bit
-    }
-
-    /// A flag as its slot has it.
-    fn load_flag(&mut self, flag: Flag) -> Bit<'c> {
-        let byte = self.load_slot(Slot::flag(flag)).into_int_value();
-        Bit::Value(built(self.ir.builder.build_int_truncate(byte, self.ir.context.bool_type(), "")))
     }
 
     pub(super) fn set_flag_bit(&mut self, flag: Flag, bit: Bit<'c>) {
@@ -226,7 +219,7 @@ impl<'c> Lifter<'_, 'c> {
         self.registers.set(Slot::flag(flag), Known::Bit(bit));
     }
 
-    // ---- status flags where faults are exact: what they follow from is in slots, never they themselves ----
+    // ---- where faults are exact: what the status flags of a block follow from, for landings ----
 
     /// The status flags, just set, follow by `rule` from operands.
     pub(super) fn note_operands(&mut self, rule: OperandRule, left: IntValue<'c>, right: IntValue<'c>) {
@@ -246,29 +239,13 @@ impl<'c> Lifter<'_, 'c> {
         }
     }
 
-    /// Know all status flags.
-    fn settle_flags(&mut self) {
-        let [rule, left, right] = Slot::FLAGS_FOLLOW.map(|slot| self.slot_value(slot).into_int_value());
-        let in_bytes = lazy_flags::bits(self, &Flag::STATUS, Lifter::load_flag);
-        let is_settled = self.ir.compare(IntPredicate::EQ, rule, self.ir.i64(LazyFlags::SETTLED));
-        let choose = |a, b| built(self.ir.builder.build_select(is_settled, a, b, "")).into_int_value();
-        let (rule, left) = (choose(self.ir.i64(LazyFlags::BITS), rule), choose(in_bytes, left));
-        let before = self.registers.clone();
-        lazy_flags::settle(self, rule, left, right);
-        let settled = std::mem::replace(&mut self.registers, before);
-        for slot in Flag::STATUS.map(Slot::flag) {
-            let known = &mut self.registers.known[slot.index()];
-            *known = known.or(settled.known[slot.index()]);
-        }
-    }
-
-    /// Have the slots say what the status flags follow from.
+    /// Leave the status flags to the runtime: store what they follow from.
     fn flush_status_flags(&mut self) {
         let is_dirty = |slot: &Slot| self.registers.dirty.contains(*slot);
         if !Flag::STATUS.map(Slot::flag).iter().any(is_dirty) {
             return;
         }
-        let (rule, left, right) = match self.registers.followed.take() {
+        let (rule, left, right) = match self.registers.followed {
             Some(Followed::Operands(rule, left, right)) => (rule, left, Some(right)),
             Some(Followed::Result(rule, result)) => {
                 let others = lazy_flags::bits(self, &LazyFlags::BESIDE_RESULT, Lifter::flag_bit);
@@ -276,15 +253,11 @@ impl<'c> Lifter<'_, 'c> {
             }
             None => (LazyFlags::BITS, lazy_flags::bits(self, &Flag::STATUS, Lifter::flag_bit), None),
         };
-        let constant = right.and_then(|right| right.get_zero_extended_constant());
-        let (rule, right) = match constant.and_then(|right| LazyFlags::with_right(rule, right)) {
-            Some(rule) => (rule, None),
-            None => (rule, right),
-        };
-        let right = right.unwrap_or_else(|| self.ir.context.i64_type().get_undef());
-        let rule = self.ir.i64(rule);
-        for (slot, word) in Slot::FLAGS_FOLLOW.into_iter().zip([rule, left, right]) {
-            self.registers.set(slot, Known::Value(word.into()));
+        let words = [Some(self.ir.i64(rule)), Some(left), right];
+        for (offset, word) in layout::FLAGS_FOLLOW.into_iter().zip(words) {
+            if let Some(word) = word {
+                self.store_field(offset, word);
+            }
         }
         for slot in Flag::STATUS.map(Slot::flag) {
             self.registers.dirty.remove(slot);
@@ -292,10 +265,7 @@ impl<'c> Lifter<'_, 'c> {
     }
 
     /// Store what memory does not have yet, flags in `flags` only; the others' values are given up.
-    pub(super) fn flush(&mut self, flags: crate::region::FlagSet) {
-        if self.is_exact() {
-            self.flush_status_flags();
-        }
+    pub(super) fn flush(&mut self, flags: FlagSet) {
         for flag in Flag::ALL.into_iter().filter(|&f| !flags.contains(f)) {
             let slot = Slot::flag(flag);
             if self.registers.dirty.contains(slot) {
@@ -316,13 +286,16 @@ impl<'c> Lifter<'_, 'c> {
             self.ir.store(Memory::State, to, value);
         }
         self.registers.dirty = SlotSet::default();
-        self.registers.landing = None;
+        (self.registers.followed, self.registers.landing) = (None, None);
     }
 
-    /// [`Lifter::flush`] on a path that leaves, while the code goes on elsewhere with what it knows.
+    /// [`Lifter::flush`] on a path that leaves for the runtime, while the code goes on elsewhere with what it knows.
     pub(super) fn flush_aside(&mut self) {
         let registers = self.registers.clone();
-        self.flush(crate::region::FlagSet::ALL);
+        if self.is_exact() {
+            self.flush_status_flags();
+        }
+        self.flush(FlagSet::ALL);
         self.registers = registers;
     }
 }
