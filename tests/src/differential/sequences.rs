@@ -2,7 +2,7 @@
 //! computed if they are read go wrong.
 
 use super::{CODE, Case, Random, State, approximate, undefined};
-use iced_x86::{Code, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits};
+use iced_x86::{Code, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use std::collections::HashSet;
 use tranship_isa::x86_64::insn::{self, Level, from_decoder};
 use tranship_isa::x86_64::{Flag, Insn, decode};
@@ -42,36 +42,29 @@ impl Sequence {
     pub fn overwritten_at(&self, address: u64) -> u64 {
         let Some(here) = self.insns.iter().position(|insn| insn.ip() == address) else { return 0 };
         let jumps = || self.insns.iter().filter(|insn| insn.flow_control() != FlowControl::Next);
-        let border = |insn: &&Insn| jumps().any(|jump| [jump.next_ip(), target(jump)].contains(&insn.ip()));
+        let border = |insn: &&Insn| {
+            jumps().any(|jump| [jump.next_ip(), jump.near_branch_target()].contains(&insn.ip()))
+        };
         let Some(start) = self.insns[..=here].iter().rposition(|insn| border(&insn)) else { return 0 };
-        let set_since = self.insns[start..here].iter().fold(0, |set, insn| set | insn.rflags_modified());
-        from_decoder(STATUS & !set_since & !self.live_at(address))
+        let set_since = self.insns[start..here].iter().fold(0, |set, insn| set | always_written(insn));
+        from_decoder(!(set_since | self.live_at(address)))
     }
 
     /// Flags, in the decoder's notation, that are read from `address` on before they are written.
     fn live_at(&self, address: u64) -> u32 {
         let Some(insn) = self.insns.iter().find(|insn| insn.ip() == address) else { return 0 };
-        let jumps = insn.flow_control() != FlowControl::Next;
-        let after = self.live_at(insn.next_ip()) | if jumps { self.live_at(target(insn)) } else { 0 };
-        let written = if may_leave_flags(insn) { 0 } else { insn.rflags_modified() };
-        insn.rflags_read() | after & !written
+        let mut after = self.live_at(insn.next_ip());
+        if insn.flow_control() != FlowControl::Next {
+            after |= self.live_at(insn.near_branch_target());
+        }
+        insn.rflags_read() | after & !always_written(insn)
     }
 }
 
-/// The flags that arithmetic sets.
-const STATUS: u32 =
-    RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
-
-/// Where a jump may go besides the next instruction.
-fn target(jump: &Insn) -> u64 {
-    jump.near_branch_target()
-}
-
-/// Whether a count, which may be 0, says if flags are written.
-fn may_leave_flags(i: &Insn) -> bool {
-    let shifts =
-        (0..i.op_count()).any(|op| i.op_kind(op) == OpKind::Register && i.op_register(op) == Register::CL);
-    shifts || i.has_rep_prefix() || i.has_repne_prefix()
+/// Flags, in the decoder's notation, that the instruction writes whatever its operands are.
+fn always_written(i: &Insn) -> u32 {
+    let has_constant = (0..i.op_count()).any(|op| i.op_kind(op) == OpKind::Immediate8);
+    if undefined::keeps_flags_at_times(i) && !has_constant { 0 } else { i.rflags_modified() }
 }
 
 const RSP: usize = 4;

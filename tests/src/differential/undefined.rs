@@ -16,7 +16,7 @@ fn defined(i: &Insn) -> u32 {
 }
 
 /// A count may be zero.
-fn keeps_flags_at_times(i: &Insn) -> bool {
+pub(super) fn keeps_flags_at_times(i: &Insn) -> bool {
     is_shift(i) || i.has_rep_prefix() || i.has_repne_prefix()
 }
 

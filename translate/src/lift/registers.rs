@@ -209,10 +209,8 @@ impl<'c> Lifter<'_, 'c> {
     }
 
     pub(super) fn set_flag_bit(&mut self, flag: Flag, bit: Bit<'c>) {
-        let is_apart = match self.registers.followed {
-            Some(Followed::Result(..)) => LazyFlags::BESIDE_RESULT.contains(&flag),
-            _ => false,
-        };
+        let is_apart = matches!(self.registers.followed, Some(Followed::Result(..)))
+            && LazyFlags::BESIDE_RESULT.contains(&flag);
         if flag != Flag::Df && !is_apart {
             self.registers.followed = None;
         }
