@@ -1,6 +1,6 @@
 //! Whatever dies while a container moves, it goes on afterwards: on one node, from where it was.
 
-use crate::lab::{TestLab, descendants, kill, wait_for};
+use crate::lab::{TestLab, descendants, kill, signal, wait_for};
 use crate::program::busybox_root;
 use std::fs;
 use std::thread::{self, sleep};
@@ -43,6 +43,8 @@ enum Victim {
 /// The OCI runtime and CRIU at work, by their command lines.
 const RUNTIME: &str = "--image-path";
 const CRIU: &str = "criu swrk";
+/// What the engine starts it through.
+const MONITOR: &str = "conmon --api-version";
 
 /// A container that counts, on node x86 or on another one.
 pub(crate) struct Scene {
@@ -221,14 +223,33 @@ fn a_container_goes_on_whatever_dies_within_a_step() {
                 scene.process(place, word)
             });
             // What has ended already cannot be ended.
-            // SAFETY: kill(2) takes two integers.
-            unsafe { libc::kill(seen as i32, libc::SIGKILL) };
+            signal(seen, libc::SIGKILL);
             step.join().unwrap()
         });
         println!("{what}: {done:?}");
         drop(travel);
         scene.goes_on(old, before, &what);
     }
+}
+
+#[test]
+fn a_container_does_not_come_with_a_runtime_that_starts_after_its_engine_died() {
+    let mut scene = Scene::begin("container_orphan", "x86b");
+    let before = wait_for("a first step", || scene.count("x86"));
+    let mut travel = scene.travel(Moment::Sent);
+    let done = thread::scope(|scope| {
+        let step = scope.spawn(|| travel.coming.restore(true, false, &mut |_| ()).map(drop));
+        let monitor = wait_for("the monitor", || scene.process("x86b", MONITOR));
+        signal(monitor, libc::SIGSTOP);
+        kill(wait_for("the engine", || scene.process("x86b", "podman container restore")));
+        // Long enough for the agent to see it.
+        sleep(Duration::from_secs(1));
+        signal(monitor, libc::SIGCONT);
+        step.join().unwrap()
+    });
+    assert!(done.is_err());
+    drop(travel);
+    scene.goes_on("x86", before, "the engine dies before its runtime starts");
 }
 
 #[test]

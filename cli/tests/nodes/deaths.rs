@@ -2,7 +2,7 @@
 //! where it did not arrive.
 
 use crate::dam::Dam;
-use crate::lab::{TestLab, descendants, kill, wait_for};
+use crate::lab::{TestLab, descendants, kill, signal, wait_for};
 use crate::program::{busybox_root, c_root, compile_busybox, undisturbed};
 use std::fs;
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ impl Journey {
         Journey { lab, root, before }
     }
 
-    /// Start to move the unit, and stop at `moment`.
+    /// Start to move the unit, and stop it and its client at `moment`.
     fn depart(&self, moment: Moment) -> (Child, Dam) {
         let file = 8 << 20;
         let limit = match moment {
@@ -99,13 +99,16 @@ impl Journey {
             Moment::Restore => log.exists().then_some(()),
             _ => dam.is_full().then_some(()),
         });
+        // What it conducts gets no further, however long the rest takes.
+        signal(client.id(), libc::SIGSTOP);
         let frozen = self.lab.status("x86", UNIT).unwrap()["state"] == "frozen";
         assert_eq!(frozen, !matches!(moment, Moment::Root), "{moment:?}");
         (client, dam)
     }
 
-    /// The migration failed, and says of what.
+    /// The migration, whose client may go on, failed, and says of what.
     fn expect_failure(&self, client: Child, moment: Moment) {
+        signal(client.id(), libc::SIGCONT);
         let output = client.wait_with_output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{moment:?}: {errors}");

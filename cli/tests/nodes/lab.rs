@@ -211,6 +211,12 @@ pub(crate) fn kill(pid: u32) {
     assert_eq!(unsafe { libc::kill(pid as i32, libc::SIGKILL) }, 0);
 }
 
+/// Send a signal to a process of a test that may have ended.
+pub(crate) fn signal(pid: u32, number: i32) {
+    // SAFETY: kill(2) takes two integers.
+    unsafe { libc::kill(pid as i32, number) };
+}
+
 /// Wait until `seen` has something.
 pub(crate) fn wait_for<T>(what: &str, mut seen: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;

@@ -1,7 +1,7 @@
 //! A container that comes. Podman restores it up to a gate, behind which its processes would run; it is let through when its old
 //! node holds it for good. From then on it is here, and what was sent is kept until it runs.
 
-use super::gate::{Gate, Waiting};
+use super::gate::{Gate, Waiting, take_down_closed};
 use super::neighbours::{Silence, announce};
 use super::record::{MoveDir, MoveId, MoveRecord, Stage, coming, forget_arrival, note_arrival};
 use super::{archive, engine};
@@ -124,6 +124,7 @@ impl Arrival {
             }
             thread::sleep(LOOK);
         };
+        gate.take_down()?;
         let restore_us = start.elapsed().as_micros() as u64;
         let recode_us = waiting.recode_us;
         self.restoring = Some(Restoring { engine, words, waiting, silence });
@@ -206,6 +207,9 @@ pub(super) fn recover(directory: &MoveDir, record: &MoveRecord, went: bool) {
         }
     }
     if !went {
+        if !take_down_closed(&record.container) {
+            eprintln!("container {}: a restore does not end; its gate stays closed", record.container);
+        }
         let _ = engine::run(&["container", "rm", "--force", "--volumes", &record.container]);
     }
     directory.end();

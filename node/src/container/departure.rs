@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// How often the new node is asked what has become of the container.
 const ASK: Duration = Duration::from_secs(1);
 /// Attempts to have it go on here.
-const ATTEMPTS: u32 = 5;
+const ATTEMPTS: u32 = 15;
 
 /// A container's departure, as one client conducts it.
 pub struct Departure {

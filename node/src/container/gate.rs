@@ -1,27 +1,32 @@
 //! The gate of a container that is restored: its processes are there, and none has run yet. `tranship-runc` connects to a socket
 //! in [`gate`]'s place, if there is one, says in a line the number of the first process and how many microseconds recoding took, and waits until it
-//! hears [`GO`]; if the socket closes before, the restore has failed. When the processes do go on it closes its end.
+//! hears [`GO`]; if the socket closes before, the restore has failed. When the processes do go on it closes its end. A gate that is
+//! given up stays in its place, closed, as long as a runtime may still come to it: without one it would let the processes run.
 
 use crate::error::{NodeError, Result};
+use crate::unit::proc;
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Directory of gates on a node.
 const GATES: &str = "/run/tranship/gates";
 /// What is said when the processes may go on.
 pub const GO: &[u8] = b"go";
-/// How long they may take to do so.
+/// How long they may take to do so, and a runtime to find its gate closed.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked whether it has.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Where the gate of the container `id` is.
 pub fn gate(id: &str) -> PathBuf {
     Path::new(GATES).join(id)
 }
 
-/// A gate that nobody waits at yet.
+/// A gate that nobody waits at yet. Dropped, it is closed.
 pub(super) struct Gate {
     path: PathBuf,
     listener: UnixListener,
@@ -56,12 +61,34 @@ impl Gate {
             Err(why) => Err(NodeError::at("waiting at", &self.path)(why)),
         }
     }
+
+    /// The one runtime that it was for has come.
+    pub(super) fn take_down(self) -> Result<()> {
+        fs::remove_file(&self.path).map_err(NodeError::at("removing", &self.path))
+    }
 }
 
-impl Drop for Gate {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+/// Take the closed gate of the container `id` down, if there is one, when nothing can come to it any more: an engine that is killed
+/// leaves its runtime at work, or about to begin. False if there still is something, which then finds it closed.
+pub(super) fn take_down_closed(id: &str) -> bool {
+    let path = gate(id);
+    let deadline = Instant::now() + PATIENCE;
+    while path.exists() {
+        if !is_worked_on(id) {
+            let _ = fs::remove_file(&path);
+        } else if Instant::now() > deadline {
+            return false;
+        } else {
+            thread::sleep(LOOK);
+        }
     }
+    true
+}
+
+/// Whether a runtime, or the monitor that starts it, works on the container: both are told its name.
+fn is_worked_on(id: &str) -> bool {
+    let names = |pid: u32| proc::command_line(pid).iter().any(|word| word == id);
+    proc::all().is_ok_and(|pids| pids.into_iter().any(|pid| names(pid) && proc::is_alive(pid)))
 }
 
 impl Waiting {

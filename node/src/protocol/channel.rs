@@ -184,7 +184,7 @@ impl Channel {
     /// The next message; `None` if the other side closed the connection between frames.
     pub fn receive_or_end<T: DeserializeOwned>(&mut self) -> Result<Option<Frame<T>>> {
         let mut lengths = [0; 12];
-        match self.stream.read(&mut lengths).map_err(|why| self.broken(why))? {
+        match uninterrupted(|| self.stream.read(&mut lengths)).map_err(|why| self.broken(why))? {
             0 => return Ok(None),
             n => self.stream.read_exact(&mut lengths[n..]).map_err(|why| self.broken(why))?,
         }
@@ -246,7 +246,8 @@ impl Channel {
         while left > 0 {
             progress.check()?;
             let want = left.min(CHUNK as u64) as usize;
-            let got = self.stream.read(&mut chunk[..want]).map_err(|why| self.broken(why))?;
+            let got =
+                uninterrupted(|| self.stream.read(&mut chunk[..want])).map_err(|why| self.broken(why))?;
             if got == 0 {
                 return Err(self.closed());
             }
@@ -386,14 +387,23 @@ fn header<T: Serialize>(message: &T, body: u64) -> Result<Vec<u8>> {
     Ok(frame)
 }
 
+/// Read or write also where the process is stopped and continued meanwhile: that ends calls on sockets with a time limit (signal(7)).
+pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(why) if why.kind() == ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
 /// As much of `chunk` as `from` still has.
 fn fill(from: &mut dyn Read, chunk: &mut [u8]) -> Result<usize> {
     let mut got = 0;
     while got < chunk.len() {
-        match from.read(&mut chunk[got..]) {
+        match uninterrupted(|| from.read(&mut chunk[got..])) {
             Ok(0) => break,
             Ok(n) => got += n,
-            Err(why) if why.kind() == ErrorKind::Interrupted => {}
             Err(why) => return Err(NodeError::io("reading what is to be sent", why)),
         }
     }

@@ -1,6 +1,7 @@
 //! A connection over TLS: the handshake, bytes in both directions, and passing them on to a socket.
 
 use super::SILENCE;
+use super::channel::uninterrupted;
 use crate::relay::End;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::ioctl_fionbio;
@@ -100,7 +101,7 @@ impl Tls {
 
     /// Take in what has come from the network; 0 if that was the end.
     fn read_in(&mut self) -> io::Result<usize> {
-        let got = self.connection.read_tls(&mut self.socket)?;
+        let got = uninterrupted(|| self.connection.read_tls(&mut self.socket))?;
         if let Err(why) = self.connection.process_new_packets() {
             // An alert says why.
             let _ = self.write_out();
@@ -112,7 +113,7 @@ impl Tls {
     /// Hand all that is to be sent over to the kernel.
     fn write_out(&mut self) -> io::Result<()> {
         while self.connection.wants_write() {
-            self.connection.write_tls(&mut self.socket.get_mut())?;
+            uninterrupted(|| self.connection.write_tls(&mut self.socket.get_mut()))?;
         }
         Ok(())
     }

@@ -96,7 +96,7 @@ fn registers_survive() {
     let criu = Criu::get();
     let program = Program::start(&scratch, &binary, &[]);
     program.wait_for_lines(1);
-    std::thread::sleep(Duration::from_millis(20));
+    program.wait_for_work(Duration::from_millis(5));
     let (departure, arrival) = there_and_back(&criu, &scratch, &program);
     let differences = compare(&departure, &arrival).unwrap();
     assert!(differences.is_empty(), "{differences:?}");

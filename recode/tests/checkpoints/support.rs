@@ -159,6 +159,21 @@ impl Program {
         }
     }
 
+    /// Wait until it has had a processor for so long.
+    pub(crate) fn wait_for_work(&self, work: Duration) {
+        let start = Instant::now();
+        // Nanoseconds on a processor come first; Documentation/scheduler/sched-stats.rst.
+        let worked = || {
+            let said = fs::read_to_string(format!("/proc/{}/schedstat", self.pid)).unwrap();
+            Duration::from_nanos(said.split(' ').next().unwrap().parse().unwrap())
+        };
+        let until = worked() + work;
+        while worked() < until {
+            assert!(start.elapsed() < Duration::from_secs(60), "does not work");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// Wait until it ends; returns its whole output.
     pub(crate) fn finish(mut self) -> String {
         let start = Instant::now();
