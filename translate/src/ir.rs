@@ -140,6 +140,10 @@ impl<'c> Ir<'c> {
         self.context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), 0)
     }
 
+    pub(crate) fn string_attribute(&self, name: &str) -> Attribute {
+        self.context.create_string_attribute(name, "")
+    }
+
     pub(crate) fn add_attribute(&self, function: FunctionValue<'c>, name: &str) {
         function.add_attribute(AttributeLoc::Function, self.attribute(name));
     }

@@ -66,7 +66,7 @@ impl<'a, 'c> Stub<'a, 'c> {
         let kind = self.ir.context.i64_type().fn_type(&types, false);
         let call = self.ir.call_pointer(kind, 0, code, &arguments);
         if exact {
-            let attribute = self.ir.context.create_string_attribute(EXACT, "");
+            let attribute = self.ir.string_attribute(EXACT);
             call.add_attribute(AttributeLoc::Function, attribute);
         }
         Ir::result(call).into_int_value()
@@ -75,7 +75,7 @@ impl<'a, 'c> Stub<'a, 'c> {
     /// Return, with everything in the thread block.
     fn unwind(&self) {
         let nothing = self.ir.intrinsic("llvm.donothing", &[], &[]);
-        nothing.add_attribute(AttributeLoc::Function, self.ir.context.create_string_attribute(EXACT, ""));
+        nothing.add_attribute(AttributeLoc::Function, self.ir.string_attribute(EXACT));
         self.ir.return_value(self.ir.i64(UNWIND));
     }
 
@@ -139,8 +139,7 @@ pub(super) fn define_enter(ir: &Ir<'_>, conv: &HostConv) {
             p.map_or(thread.into(), |s| ir.load(Memory::State, slot_type(ir, s), field(s.offset())).into())
         })
         .collect();
-    let results: StructValue<'_> =
-        Ir::result(ir.call_pointer(signature.kind, signature.number, code, &arguments)).into_struct_value();
+    let results: StructValue<'_> = Ir::result(signature.call(ir, code, &arguments)).into_struct_value();
     let pc = built(ir.builder.build_extract_value(results, signature.thread(), "")).into_int_value();
     let complete = ir.compare(IntPredicate::EQ, pc, ir.i64(UNWIND));
     let (save, done) = (ir.block(function, "save"), ir.block(function, "done"));

@@ -20,6 +20,9 @@ pub(crate) const EXACT: &str = "tranship-exact";
 /// included, as the access behind it may fault.
 pub(crate) const CHECKPOINT: &str = "tranship-checkpoint";
 
+/// LLVM's attribute of x86-64 functions that preserve no register for their callers, and of calls of such functions.
+pub(crate) const NOTHING_PRESERVED: &str = "no_callee_saved_registers";
+
 /// How region functions are called on a host.
 #[derive(Clone, Debug)]
 pub(crate) struct HostConv {
@@ -51,7 +54,7 @@ impl HostConv {
     ///
     /// x86-64: `regcall` has RAX RCX RDX RDI RSI R8 R9 R12..R15 and XMM0..15 in and out. They go to what guests pass
     /// and keep across calls most. Vectors mostly do not survive calls, so what is carried of them is in the way:
-    /// four measured best. aarch64: `preserve_none` has
+    /// four measured best. The others are not preserved here ([`NOTHING_PRESERVED`]). aarch64: `preserve_none` has
     /// 24 in but only X0..X7 and Q0..Q7 out, and what is carried must fit both.
     pub(crate) fn of(machine: u32) -> Option<HostConv> {
         use Carried::{Gpr, ThreadOrPc};

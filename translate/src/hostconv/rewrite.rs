@@ -1,7 +1,7 @@
 //! The rewriting itself, function by function.
 
 use super::dataflow::{self, BlockEvents, Event, Transfer};
-use super::{CHECKPOINT, EXACT, HostConv};
+use super::{CHECKPOINT, EXACT, HostConv, NOTHING_PRESERVED};
 use crate::ir::{Ir, Memory, REGION_CALL_CONV, built};
 use crate::layout::{Slot, SlotKind, SlotSet};
 use inkwell::attributes::AttributeLoc;
@@ -33,6 +33,18 @@ impl<'c> Signature<'c> {
         let results: Vec<BasicTypeEnum<'c>> = positions.iter().map(result).collect();
         let results = ir.context.struct_type(&results, false);
         Signature { number: conv.number, results, kind: results.fn_type(&arguments, false), positions }
+    }
+
+    /// Call `code` in the host's convention.
+    pub(crate) fn call(
+        &self,
+        ir: &Ir<'c>,
+        code: PointerValue<'c>,
+        arguments: &[BasicMetadataValueEnum<'c>],
+    ) -> CallSiteValue<'c> {
+        let call = ir.call_pointer(self.kind, self.number, code, arguments);
+        call.add_attribute(AttributeLoc::Function, ir.string_attribute(NOTHING_PRESERVED));
+        call
     }
 
     /// Position of the thread block's address and of the guest PC.
@@ -80,6 +92,7 @@ fn declare<'c>(ir: &Ir<'c>, signature: &Signature<'c>, old: FunctionValue<'c>) -
         new.add_attribute(AttributeLoc::Function, attribute);
     }
     new.add_attribute(AttributeLoc::Param(signature.thread()), ir.attribute("noalias"));
+    new.add_attribute(AttributeLoc::Function, ir.string_attribute(NOTHING_PRESERVED));
     old.replace_all_uses_with(new);
     new
 }
@@ -289,7 +302,7 @@ impl<'a, 'c> Rewriter<'a, 'c> {
             .collect();
         let callee = instruction.get_operand(instruction.get_num_operands() - 1).and_then(|o| o.value());
         let callee = callee.expect("a call has a callee").into_pointer_value();
-        self.ir.call_pointer(self.signature.kind, self.signature.number, callee, &arguments)
+        self.signature.call(self.ir, callee, &arguments)
     }
 
     fn cross_by_tail_call(&self, instruction: InstructionValue<'c>, transfer: Transfer) {

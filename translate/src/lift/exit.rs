@@ -353,8 +353,7 @@ impl<'c> Lifter<'_, 'c> {
         let (address, rip) = (self.guest_address(self.address), self.field(layout::RIP));
         self.ir.store(Memory::SharedState, rip, address);
         let nothing = self.ir.intrinsic("llvm.donothing", &[], &[]);
-        nothing
-            .add_attribute(AttributeLoc::Function, self.ir.context.create_string_attribute(CHECKPOINT, ""));
+        nothing.add_attribute(AttributeLoc::Function, self.ir.string_attribute(CHECKPOINT));
     }
 
     /// Have the runtime interpret this instruction, and go on behind it.

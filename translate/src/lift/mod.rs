@@ -114,7 +114,7 @@ impl<'a, 'c> Lifter<'a, 'c> {
         let thread = function.get_first_param().expect("a region has a parameter").into_pointer_value();
         let entry = ir.block(function, "entry");
         if program.faults == Faults::Exact {
-            let attribute = ir.context.create_string_attribute(FAULTS_EXACT, "");
+            let attribute = ir.string_attribute(FAULTS_EXACT);
             function.add_attribute(AttributeLoc::Function, attribute);
         }
         let insns: Vec<Insn> = instructions(elf, region).collect();
