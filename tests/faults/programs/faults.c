@@ -85,6 +85,9 @@ static void states(void) {
     ATTEMPT("ud2", page);
     ATTEMPT("mov $12, %%ecx\n lea -64(%%rdi), %%rsi\n rep movsb", page - 4);
     ATTEMPT("mov $3, %%ecx\n lea -20(%%rdi), %%rdi\n rep stosq", page);
+    ATTEMPT("mov $600, %%ecx\n lea -1200(%%rdi), %%rsi\n lea -599(%%rdi), %%rdi\n rep movsb", page);
+    ATTEMPT("mov $200, %%ecx\n lea -398(%%rdi), %%rdi\n rep stosw", page);
+    ATTEMPT("mov $5, %%ecx\n lea 16(%%rdi), %%rdi\n std\n rep movsq\n cld", page - 4096);
     ATTEMPT("fldl -4(%%rdi)", page);
     ATTEMPT("push %%rdi\n mov %%rsp, %%rdi\n xor %%esp, %%esp\n mov %%rdi, %%rsp\n pop %%rdi\n pushq (%%rdi)", page);
 }

@@ -53,7 +53,7 @@ impl<'c> Lifter<'_, 'c> {
         self.ir.call_pointer(kind, 0, code, &all);
     }
 
-    fn arithmetic(&self, op: BinOp, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+    pub(super) fn arithmetic(&self, op: BinOp, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
         let builder = &self.ir.builder;
         built(match op {
             BinOp::Add => builder.build_int_add(a, b, ""),
@@ -650,8 +650,14 @@ impl<'c> Machine for Lifter<'_, 'c> {
     }
 
     fn copy_forward(&mut self, dst: Reg, src: Reg, count: Reg, width: Width) {
+        if self.is_exact() {
+            return self.one_by_one(&[dst, src], count, width, &mut |m| {
+                let (to, from) = (m.reg(dst), m.reg(src));
+                let value = m.load(from, width);
+                m.store(to, value);
+            });
+        }
         let (to, from, n) = (self.reg(dst), self.reg(src), self.reg(count));
-        self.before_other_access();
         let name = format!("tranship.copy_forward.{}", width.bits());
         self.ir.prelude(&name, self.ir.context.i64_type().into(), &[to.into(), from.into(), n.into()]);
         let bytes = self.elements_to_bytes(n, width);
@@ -663,7 +669,12 @@ impl<'c> Machine for Lifter<'_, 'c> {
     fn fill_forward(&mut self, dst: Reg, count: Reg, value: IntValue<'c>) {
         let (to, n) = (self.reg(dst), self.reg(count));
         let width = self.width(value);
-        self.before_other_access();
+        if self.is_exact() {
+            return self.one_by_one(&[dst], count, width, &mut |m| {
+                let to = m.reg(dst);
+                m.store(to, value);
+            });
+        }
         let name = format!("tranship.fill_forward.{}", width.bits());
         self.ir.prelude(&name, self.ir.context.i64_type().into(), &[to.into(), value.into(), n.into()]);
         let bytes = self.elements_to_bytes(n, width);

@@ -1,20 +1,24 @@
 //! Accesses to guest memory: what they point to, which of them are private to the function, and for exact faults where a
 //! fault of theirs goes. No instruction changes a register before its last access, so the registers are then what they
-//! were at its start, or, of one that goes lane by lane, at the lane.
+//! were at its start, or, of one that goes lane by lane or element by element, at the lane or element.
 
 use super::Lifter;
+use super::bit::Bit;
 use crate::ir::{Memory, built};
 use crate::layout::Slot;
 use inkwell::AtomicOrdering::{AcquireRelease, Monotonic};
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValue, InstructionOpcode, IntValue, PointerValue, VectorValue};
 use inkwell::{AtomicRMWBinOp, IntPredicate};
-use tranship_isa::machine::{Machine, Width};
+use tranship_isa::machine::{BinOp, Machine, Width};
+use tranship_isa::x86_64::Reg;
 
 /// Bits of a vector that every host loads and stores at once.
 const PIECE: u32 = 128;
 /// Bytes of the smallest page of a host.
 const PAGE: u64 = 4096;
+/// Elements of a repeated instruction that take no longer one by one than the runtime takes to begin.
+const FEW_ELEMENTS: u64 = 128;
 
 /// What `address` is a constant distance from, and that.
 fn base_and_distance(address: IntValue<'_>) -> (IntValue<'_>, u64) {
@@ -121,6 +125,37 @@ impl<'c> Lifter<'_, 'c> {
         if self.is_exact() {
             self.emit_checkpoint();
         }
+    }
+
+    /// A repeated instruction where faults are exact: its elements one by one, with the registers as they are in between, or
+    /// interpreted if they are many. The pointers move on by an element each time.
+    pub(super) fn one_by_one(
+        &mut self,
+        pointers: &[Reg],
+        count: Reg,
+        width: Width,
+        element: &mut dyn FnMut(&mut Self),
+    ) {
+        let elements = self.reg(count);
+        let many = self.ir.compare(IntPredicate::UGT, elements, self.ir.i64(FEW_ELEMENTS));
+        self.when(Bit::of(many), &mut Self::emit_interpreted);
+        self.registers.forget();
+        let left = self.reg(count);
+        let any = self.ir.compare(IntPredicate::NE, left, self.ir.i64(0));
+        self.when(Bit::of(any), &mut |m| {
+            m.repeat(&mut |m| {
+                element(m);
+                for &pointer in pointers {
+                    let at = m.reg(pointer);
+                    let next = m.arithmetic(BinOp::Add, at, m.ir.i64(width.bytes().into()));
+                    m.set_reg(pointer, next);
+                }
+                let left = m.reg(count);
+                let left = m.arithmetic(BinOp::Sub, left, m.ir.i64(1));
+                m.set_reg(count, left);
+                Bit::of(m.ir.compare(IntPredicate::NE, left, m.ir.i64(0)))
+            });
+        });
     }
 
     /// If a condition holds, write to the byte before `end` what it has.

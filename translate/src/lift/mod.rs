@@ -236,7 +236,7 @@ impl<'a, 'c> Lifter<'a, 'c> {
         self.next = insn.next_ip();
         self.uses_stack = insn.is_stack_instruction();
         self.capture_table_index();
-        if reads_outer_frames(&insn) || self.is_exact() && stores_repeatedly(&insn) {
+        if reads_outer_frames(&insn) || self.is_exact() && stores_in_parts(&insn) {
             return self.emit_interpreted();
         }
         if x86_64::insn::execute(self, &insn).is_err() {
@@ -299,17 +299,12 @@ fn reads_outer_frames(i: &Insn) -> bool {
     i.mnemonic() == Mnemonic::Enter && i.immediate8_2nd() & 31 != 0
 }
 
-/// Of such an instruction a fault may find a part done, where the host has no such instruction.
-fn stores_repeatedly(i: &Insn) -> bool {
+/// Of a masked store a fault may find a part done, where the host has no such instruction.
+fn stores_in_parts(i: &Insn) -> bool {
     use Mnemonic::{Maskmovdqu, Maskmovq, Vmaskmovdqu, Vmaskmovpd, Vmaskmovps, Vpmaskmovd, Vpmaskmovq};
     let masked = matches!(i.mnemonic(), Vmaskmovpd | Vmaskmovps | Vpmaskmovd | Vpmaskmovq);
     let implicit = matches!(i.mnemonic(), Maskmovdqu | Maskmovq | Vmaskmovdqu);
-    if implicit || masked && i.op0_kind() == OpKind::Memory {
-        return true;
-    }
-    use Mnemonic::{Movsb, Movsd, Movsq, Movsw, Stosb, Stosd, Stosq, Stosw};
-    let stores = matches!(i.mnemonic(), Movsb | Movsw | Movsd | Movsq | Stosb | Stosw | Stosd | Stosq);
-    stores && (i.has_rep_prefix() || i.has_repne_prefix())
+    implicit || masked && i.op0_kind() == OpKind::Memory
 }
 
 fn bias_slot<'c>(ir: &Ir<'c>) -> PointerValue<'c> {
