@@ -182,6 +182,7 @@ fn a_unit_outlives_the_death_of_the_client_that_moves_it() {
 fn a_unit_is_waited_for_as_long_as_its_client_lives() {
     let journey = Journey::begin("slow");
     let (client, dam) = journey.depart(Moment::Root);
+    signal(client.id(), libc::SIGCONT);
     sleep(Duration::from_secs(18));
     drop(dam);
     let output = client.wait_with_output().unwrap();
