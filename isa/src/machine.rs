@@ -589,6 +589,9 @@ pub trait Machine {
     // ---- bulk memory; the operands are registers because they are exact after every element, so that a
     // ---- fault in the middle finds them as the hardware would leave them ----
 
+    /// Whether a string instruction of register `count` elements is to use the two operations below. If not, its elements
+    /// go one by one; a machine that has done them itself by then leaves `count` at zero.
+    fn in_bulk(&mut self, count: Self::Reg) -> bool;
     /// While register `count` is not zero: copy an element of `width` from the address in register `src` to
     /// the one in `dst`, add its size to both and take one from `count`. Source and destination may overlap;
     /// the effect is that of copying element after element.

@@ -500,6 +500,9 @@ impl<H: Host> Machine for Interpreter<'_, H> {
         self.host.fence();
     }
 
+    fn in_bulk(&mut self, _count: Reg) -> bool {
+        true
+    }
     fn copy_forward(&mut self, dst: Reg, src: Reg, count: Reg, width: Width) {
         let size = u64::from(width.bytes());
         while self.reg(count).bits != 0 {

@@ -649,14 +649,10 @@ impl<'c> Machine for Lifter<'_, 'c> {
         built(self.ir.builder.build_fence(SequentiallyConsistent, false, ""));
     }
 
+    fn in_bulk(&mut self, count: Reg) -> bool {
+        self.moves_at_once(count)
+    }
     fn copy_forward(&mut self, dst: Reg, src: Reg, count: Reg, width: Width) {
-        if self.is_exact() {
-            return self.one_by_one(&[dst, src], count, width, &mut |m| {
-                let (to, from) = (m.reg(dst), m.reg(src));
-                let value = m.load(from, width);
-                m.store(to, value);
-            });
-        }
         let (to, from, n) = (self.reg(dst), self.reg(src), self.reg(count));
         let name = format!("tranship.copy_forward.{}", width.bits());
         self.ir.prelude(&name, self.ir.context.i64_type().into(), &[to.into(), from.into(), n.into()]);
@@ -669,12 +665,6 @@ impl<'c> Machine for Lifter<'_, 'c> {
     fn fill_forward(&mut self, dst: Reg, count: Reg, value: IntValue<'c>) {
         let (to, n) = (self.reg(dst), self.reg(count));
         let width = self.width(value);
-        if self.is_exact() {
-            return self.one_by_one(&[dst], count, width, &mut |m| {
-                let to = m.reg(dst);
-                m.store(to, value);
-            });
-        }
         let name = format!("tranship.fill_forward.{}", width.bits());
         self.ir.prelude(&name, self.ir.context.i64_type().into(), &[to.into(), value.into(), n.into()]);
         let bytes = self.elements_to_bytes(n, width);

@@ -10,7 +10,7 @@ use inkwell::AtomicOrdering::{AcquireRelease, Monotonic};
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValue, InstructionOpcode, IntValue, PointerValue, VectorValue};
 use inkwell::{AtomicRMWBinOp, IntPredicate};
-use tranship_isa::machine::{BinOp, Machine, Width};
+use tranship_isa::machine::{Machine, Width};
 use tranship_isa::x86_64::Reg;
 
 /// Bits of a vector that every host loads and stores at once.
@@ -127,35 +127,17 @@ impl<'c> Lifter<'_, 'c> {
         }
     }
 
-    /// A repeated instruction where faults are exact: its elements one by one, with the registers as they are in between, or
-    /// interpreted if they are many. The pointers move on by an element each time.
-    pub(super) fn one_by_one(
-        &mut self,
-        pointers: &[Reg],
-        count: Reg,
-        width: Width,
-        element: &mut dyn FnMut(&mut Self),
-    ) {
+    /// Whether a repeated instruction does its elements at once. Where faults are exact they go one by one, with registers
+    /// as they are in between; the interpreter does them here if they are many, and leaves none.
+    pub(super) fn moves_at_once(&mut self, count: Reg) -> bool {
+        if !self.is_exact() {
+            return true;
+        }
         let elements = self.reg(count);
         let many = self.ir.compare(IntPredicate::UGT, elements, self.ir.i64(FEW_ELEMENTS));
         self.when(Bit::of(many), &mut Self::emit_interpreted);
         self.registers.forget();
-        let left = self.reg(count);
-        let any = self.ir.compare(IntPredicate::NE, left, self.ir.i64(0));
-        self.when(Bit::of(any), &mut |m| {
-            m.repeat(&mut |m| {
-                element(m);
-                for &pointer in pointers {
-                    let at = m.reg(pointer);
-                    let next = m.arithmetic(BinOp::Add, at, m.ir.i64(width.bytes().into()));
-                    m.set_reg(pointer, next);
-                }
-                let left = m.reg(count);
-                let left = m.arithmetic(BinOp::Sub, left, m.ir.i64(1));
-                m.set_reg(count, left);
-                Bit::of(m.ir.compare(IntPredicate::NE, left, m.ir.i64(0)))
-            });
-        });
+        false
     }
 
     /// If a condition holds, write to the byte before `end` what it has.

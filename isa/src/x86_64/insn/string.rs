@@ -21,7 +21,7 @@ extension! { "string";
         };
         if !repeats(i) {
             element(m);
-        } else if string.is_plain(i) {
+        } else if string.is_plain(i) && m.in_bulk(RCX) {
             let backward = m.get(Flag::Df);
             let forward = m.not(backward);
             m.when(forward, &mut |m| m.copy_forward(RDI, RSI, RCX, width));
@@ -45,7 +45,7 @@ extension! { "string";
         };
         if !repeats(i) {
             element(m);
-        } else if string.is_plain(i) {
+        } else if string.is_plain(i) && m.in_bulk(RCX) {
             let backward = m.get(Flag::Df);
             let forward = m.not(backward);
             m.when(forward, &mut |m| m.fill_forward(RDI, RCX, value));
