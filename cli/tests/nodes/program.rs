@@ -36,9 +36,9 @@ pub(crate) fn c_root(lab: &TestLab, source: &str) -> PathBuf {
     root
 }
 
-/// A root directory with Debian's memcached, redis, nginx and Python in it, and a program of `tests/programs` beside.
+/// A root directory with Debian's memcached, redis, nginx, Python and sqlite3 in it, and a program of `tests/programs` beside.
 pub(crate) fn debian_root(lab: &TestLab) -> PathBuf {
-    let packages = &["memcached", "nginx-light", "python3", "redis-server"];
+    let packages = &["memcached", "nginx-light", "python3", "redis-server", "sqlite3"];
     let recipe = Recipe { suite: "bookworm", architecture: "amd64", packages, engine: false };
     let tree = Lab::new(None).tree("servers", &recipe).unwrap();
     let root = lab.path("root");

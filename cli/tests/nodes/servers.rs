@@ -1,10 +1,13 @@
 //! Debian's redis, nginx and Python, and a program of four threads, move in mid-work, natively and translated: no wrong
-//! answer, and nothing is lost of what was acknowledged. `make test-crossings` does so more often.
+//! answer, and nothing is lost of what was acknowledged. `make test-crossings` does so more often, and has sqlite3 run on
+//! arm64.
 
 use crate::lab::{TestLab, wait_for};
 use crate::load::{Load, check_redis, fill_redis, load_http, load_redis};
 use crate::program::{compute_root, debian_root, redis_root, source, threads_root, undisturbed};
 use std::fs;
+#[cfg(feature = "long")]
+use std::path::Path;
 
 /// Between two nodes of this machine.
 const NEAR: Journey =
@@ -164,5 +167,17 @@ mod far {
     #[test]
     fn nginx_with_two_workers() {
         super::nginx_with_two_workers(&FAR, "nginx_with_two_workers_far");
+    }
+
+    /// It starts there.
+    #[test]
+    fn sqlite() {
+        const SCRIPT: &str = "../runtime/tests/runtime/packages/programs/sqlite.sh";
+        let lab = FAR.lab("sqlite_far");
+        let root = debian_root(&lab);
+        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(SCRIPT), root.join("sqlite.sh")).unwrap();
+        let program = ["/bin/sh", "-c", "RUN=; . /sqlite.sh"];
+        let there = ["run", "--node", FAR.away, "--root", root.to_str().unwrap(), "--"];
+        assert_eq!(lab.ok(&[&there, &program[..]].concat()), undisturbed(&root, &program));
     }
 }

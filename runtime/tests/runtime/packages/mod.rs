@@ -42,7 +42,7 @@ mod long {
 
     mod aarch64 {
         programs! { crate::run::On::Aarch64;
-            cc1 gcc git gzip haproxy luajit openssl openssl_keys python redis xz zstd
+            caddy cc1 gcc git gzip haproxy luajit openssl openssl_keys python redis xz zstd
         }
     }
 }
