@@ -99,7 +99,7 @@ impl<'c> Lifter<'_, 'c> {
         self.ir.builder.position_at_end(pass_on);
         self.ir.return_value(pc);
         self.ir.builder.position_at_end(go_on);
-        self.registers.forget();
+        self.registers.forget_overwritten();
     }
 
     /// Leave for good through a stub, with the guest PC at `address` and all registers exact.

@@ -136,7 +136,6 @@ impl<'c> Lifter<'_, 'c> {
         let elements = self.reg(count);
         let many = self.ir.compare(IntPredicate::UGT, elements, self.ir.i64(FEW_ELEMENTS));
         self.when(Bit::of(many), &mut Self::emit_interpreted);
-        self.registers.forget();
         false
     }
 

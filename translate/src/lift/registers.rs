@@ -79,6 +79,12 @@ impl<'c> Registers<'c> {
         self.landing = None;
     }
 
+    /// Forget the values after code that memory has new ones from.
+    pub(super) fn forget_overwritten(&mut self) {
+        self.forget();
+        self.written = Slot::all().collect();
+    }
+
     /// After code that ran conditionally since `before`: what both ways agree on.
     pub(super) fn merge(&mut self, before: Registers<'c>) {
         for slot in Slot::all() {
