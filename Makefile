@@ -24,7 +24,7 @@ test: setup blobs agents ## lints, unit, differential and migration tests, fuzzi
 test-packages: setup ## run two dozen Debian programs under the runtime for each host, those that take long too
 	cargo test -q -p tranship-runtime --locked --features long --test runtime packages::
 
-test-crossings: setup blobs agents ## redis, nginx, Python and threads cross 20 times, the servers under load, and twice to arm64, where sqlite3 runs
+test-crossings: setup blobs agents ## redis, nginx, Python and threads cross 20 times, the servers under load, and twice to arm64, where sqlite3 runs, too
 	cargo test -q -p tranship --locked --features long --test nodes servers::
 
 test-containers: setup blobs agents ## servers in containers go to arm64 and back ten times under load, and through Docker and containerd, after a pre-copy, supplied with code; the arm64 machine dies
