@@ -2,6 +2,7 @@
 
 use crate::lab::TestLab;
 use crate::program::{busybox_root, c_root, compile_busybox, undisturbed};
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 use tranship_tests::differential::Random;
@@ -109,4 +110,27 @@ fn readers_of_clocks_survive_crossings() {
     lab.ok(&["compile", binary.to_str().unwrap(), "--host", &cpu]);
     let program = |steps: usize| ["/bin/clocks".to_owned(), steps.to_string()].to_vec();
     cross(&lab, &root, program, 3000, 6, &mut Random::new(Random::fresh_seed()));
+}
+
+/// An upgrade replaces the program of agents, which run on until they are started again.
+#[test]
+fn a_unit_crosses_while_its_nodes_are_upgraded() {
+    let lab = TestLab::without_nodes("a_unit_crosses_while_its_nodes_are_upgraded");
+    let installed = lab.path("lib");
+    fs::create_dir(&installed).unwrap();
+    for file in fs::read_dir(tranship_lab::companions().unwrap()).unwrap().flatten() {
+        fs::hard_link(file.path(), installed.join(file.file_name())).unwrap();
+    }
+    let mut up = lab.command(&["lab", "up", "--nodes", "x86,x86b"]);
+    assert!(up.env("TRANSHIP_LIB", &installed).status().unwrap().success());
+    let root = c_root(&lab, "ballast.c");
+    lab.start("ballast", &root, &[], &["/bin/ballast"]);
+
+    let (agent, upgrade) = (installed.join("node-x86_64"), installed.join("node-x86_64.new"));
+    fs::copy(&agent, &upgrade).unwrap();
+    fs::rename(&upgrade, &agent).unwrap();
+    for (to, translated) in [("x86b", true), ("x86", false)] {
+        lab.migrate("ballast", to, translated);
+        assert!(lab.runs(to, "ballast").is_some(), "{to}");
+    }
 }

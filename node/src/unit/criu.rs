@@ -105,10 +105,10 @@ fn gated(unit: &UnitDir, mut command: Command, action: &'static str, images: &Pa
     }
 }
 
-/// Our program under the name that makes it the hook.
+/// Our program under the name that makes it the hook: not what is at its path by now, should it have been upgraded.
 fn gate_program(unit: &UnitDir) -> Result<PathBuf> {
     let link = unit.path().join(GATE_NAME);
-    let program = std::env::current_exe().map_err(|why| NodeError::io("finding our own program", why))?;
+    let program = format!("/proc/{}/exe", std::process::id());
     let _ = fs::remove_file(&link);
     std::os::unix::fs::symlink(program, &link).map_err(NodeError::at("making", &link))?;
     Ok(link)
