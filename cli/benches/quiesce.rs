@@ -29,12 +29,8 @@ const UNIT: &str = "subject";
 
 fn main() {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap();
-    let rows = [
-        threads("four threads, interpreted", &["--at-once"]),
-        threads("four threads, compiled", &[]),
-        redis(),
-        python(),
-    ];
+    let kinds: [(&'static str, &[&str]); 2] = [("interpreted", &["--at-once"]), ("compiled", &[])];
+    let rows: Vec<Row> = kinds.iter().flat_map(|(how, options)| programs(how, options)).collect();
     let page = page(&rows, load.split(' ').next().unwrap());
     print!("{page}");
     let mut arguments = std::env::args().skip_while(|argument| argument != "--output");
@@ -45,40 +41,46 @@ fn main() {
 
 /// One program's figures.
 struct Row {
-    name: &'static str,
+    name: String,
     threads: usize,
     /// In order.
     times: Vec<Duration>,
 }
 
-fn threads(name: &'static str, options: &[&str]) -> Row {
+/// All of them, started with these options.
+fn programs(how: &str, options: &[&str]) -> [Row; 3] {
+    let options = [&["--translated"], options].concat();
+    [threads(how, &options), redis(how, &options), python(how, &options)]
+}
+
+fn threads(how: &str, options: &[&str]) -> Row {
     let lab = TestLab::up("quiesce_threads");
     let root = threads_root(&lab);
-    lab.start(UNIT, &root, &[&["--translated"], options].concat(), &["/usr/bin/threads"]);
-    measure(name, &lab)
+    lab.start(UNIT, &root, options, &["/usr/bin/threads"]);
+    measure(format!("four threads, {how}"), &lab)
 }
 
-fn python() -> Row {
-    let lab = TestLab::up("quiesce_python");
-    let root = compute_root(&lab);
-    lab.start(UNIT, &root, &["--translated", "--at-once"], &["/usr/bin/python3", "/compute.py"]);
-    measure("python3, interpreted", &lab)
-}
-
-fn redis() -> Row {
+fn redis(how: &str, options: &[&str]) -> Row {
     let lab = TestLab::up("quiesce_redis");
     let (root, program) = redis_root(&lab);
-    lab.start(UNIT, &root, &["--translated", "--at-once"], &program);
+    lab.start(UNIT, &root, options, &program);
     let forward = lab.forward(UNIT, 6379);
     fill_redis(forward.port);
     let load = load_redis(forward.port);
-    let row = measure("redis-server under load, interpreted", &lab);
+    let row = measure(format!("redis-server under load, {how}"), &lab);
     load.end();
     row
 }
 
+fn python(how: &str, options: &[&str]) -> Row {
+    let lab = TestLab::up("quiesce_python");
+    let root = compute_root(&lab);
+    lab.start(UNIT, &root, options, &["/usr/bin/python3", "/compute.py"]);
+    measure(format!("python3, {how}"), &lab)
+}
+
 /// Stop the unit and let it go, over and over.
-fn measure(name: &'static str, lab: &TestLab) -> Row {
+fn measure(name: String, lab: &TestLab) -> Row {
     let inside = lab.status("x86", UNIT).unwrap()["pid"].as_u64().unwrap();
     let pid = lab.outside("x86", inside);
     for session in ["self".to_owned(), pid.to_string()] {
