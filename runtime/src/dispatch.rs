@@ -8,6 +8,7 @@ use crate::signal::{self, fault};
 use crate::supply;
 use crate::syscall;
 use crate::thread::Thread;
+use core::mem;
 use core::sync::atomic::Ordering;
 use tranship_abi::block::{RuntimeCalls, ThreadBlock};
 use tranship_isa::machine::Trap;
@@ -18,6 +19,7 @@ pub fn run(thread: Thread) -> ! {
     loop {
         // There are no frames below this one.
         thread.private().stale.store(0, Ordering::Release);
+        thread.private().entered_at = 0;
         exact::start_afresh(thread);
         if thread.is_pending() {
             signal::safepoint(thread);
@@ -85,7 +87,11 @@ extern "C" fn call_syscall(block: *mut ThreadBlock) -> u64 {
 }
 
 extern "C" fn call_safepoint(block: *mut ThreadBlock) -> u64 {
-    with_exact(block, |thread| if signal::safepoint(thread) || thread.is_deep() { UNWIND } else { GO_ON })
+    with_exact(block, |thread| {
+        // Else it is a function for whose frame there is no room on the host stack, and there will be none.
+        let is_asked = thread.is_pending();
+        if signal::safepoint(thread) || !is_asked { UNWIND } else { GO_ON }
+    })
 }
 
 extern "C" fn call_interpret_call(block: *mut ThreadBlock) -> u64 {
@@ -94,6 +100,10 @@ extern "C" fn call_interpret_call(block: *mut ThreadBlock) -> u64 {
         // A callee has been entered when its return address has been pushed: it is left when the stack
         // pointer is above that, be it by a return or by a jump out of frames that we do not know.
         let frame = thread.cpu().gpr[4];
+        // Code that was entered below has jumped here, and has no frames that anyone comes back to.
+        if frame == thread.private().entered_at {
+            return UNWIND;
+        }
         loop {
             if thread.is_deep() || !may_return(thread) {
                 return UNWIND;
@@ -114,7 +124,9 @@ extern "C" fn call_interpret_call(block: *mut ThreadBlock) -> u64 {
                 },
             };
             let before = place_of(thread);
+            let outer = mem::replace(&mut thread.private().entered_at, before.1);
             entry.enter(thread);
+            thread.private().entered_at = outer;
             // There may be room on the host stack for this function, but not for that one.
             if place_of(thread) == before {
                 return UNWIND;

@@ -42,6 +42,8 @@ pub struct Private {
     pub stale: AtomicU32,
     /// Address of the dispositions of a process that shares its maker's memory; 0 for those in the process block.
     pub dispositions: u64,
+    /// The guest's stack pointer when the innermost interpreted call entered compiled code; 0 if there is none.
+    pub entered_at: u64,
     /// Memory that an exec left: the arguments that the kernel read.
     pub left_by_exec: Range,
 }
