@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;
-use tranship_tests::guest::{HOSTS, On, Program, Ran};
+use tranship_tests::guest::{HOSTS, Program, Ran};
 use tranship_translate::region::Faults;
 
 /// Times that `jumps` goes out of compiled code and back.
@@ -15,26 +15,27 @@ fn program(name: &str) -> Program {
     Program::build(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &options)
 }
 
-fn run(name: &str, on: On, arguments: &[&str]) -> Ran {
+/// What became of a program on each host: the same as natively.
+fn run(name: &str) -> [Ran; HOSTS.len()] {
     let program = program(name);
-    let ours = program.translate(on, Faults::Fatal).run(arguments);
-    ours.must_be(&program.run_natively(arguments), &format!("{name} on {on:?}"));
-    ours
+    let native = program.run_natively(&[]);
+    HOSTS.map(|on| {
+        let ours = program.translate(on, Faults::Fatal).run(&[]);
+        ours.must_be(&native, &format!("{name} on {on:?}"));
+        ours
+    })
 }
 
 /// Small frames come as near to the end as can be, and then a function has one that does not fit.
 #[test]
 fn a_function_with_a_large_frame_is_called_at_its_end() {
-    for on in HOSTS {
-        run("deep", on, &[]);
-    }
+    run("deep");
 }
 
 /// Each jump goes to code that is interpreted, which jumps back: that leaves nothing on the host stack.
 #[test]
 fn jumps_to_interpreted_code_do_not_use_it_up() {
-    for on in HOSTS {
-        let entered = run("jumps", on, &[]).entered;
+    for Ran { entered, .. } in run("jumps") {
         assert!((JUMPS..JUMPS + JUMPS / 20).contains(&entered), "compiled code was entered {entered} times");
     }
 }
