@@ -103,9 +103,10 @@ impl Node {
 
     /// Fill or update a unit's root from a directory on this machine.
     pub fn send_tree(&self, unit: &UnitId, root: &Path, progress: &Progress) -> Result<Received> {
+        let entries = tree::list(root)?;
         let mut channel = self.open()?;
         channel.send(&Request::Tree(unit.clone()))?;
-        let sent = tree::send(&mut channel, root, &Writers::none(), progress);
+        let sent = tree::send(&mut channel, root, entries, &Writers::none(), progress);
         answer_to_transfer(channel, sent)
     }
 

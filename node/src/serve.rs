@@ -13,6 +13,16 @@ pub(crate) fn answer_long<T: Serialize + Send>(
     client: &mut Channel,
     work: impl FnOnce(&Progress) -> Result<T> + Send,
 ) -> Result<()> {
+    let outcome = report_during(client, work)?;
+    answer(client, outcome)
+}
+
+/// The outcome of `work`, for which the client waits: meanwhile send progress. If the client goes away, which is what
+/// the outer error says, `work` is asked to give up.
+pub(crate) fn report_during<T: Send>(
+    client: &mut Channel,
+    work: impl FnOnce(&Progress) -> Result<T> + Send,
+) -> Result<Result<T>> {
     let progress = Progress::default();
     let (done, outcome) = channel();
     let (outcome, client_is_gone) = thread::scope(|scope| {
@@ -35,7 +45,7 @@ pub(crate) fn answer_long<T: Serialize + Send>(
         }
     });
     client_is_gone?;
-    answer(client, outcome)
+    Ok(outcome)
 }
 
 /// Send an outcome.
@@ -49,5 +59,33 @@ pub(crate) fn answer_with_body(client: &mut Channel, outcome: Result<Vec<u8>>) -
     match outcome {
         Ok(bytes) => client.send_with_body(&Reply::done(&())?, &bytes),
         Err(error) => client.send(&Reply::Error(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn whoever_waits_hears_of_it_until_the_outcome() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let mut client = Channel::over(far.into(), "the client").unwrap();
+        let mut waiting = Channel::over(near.into(), "the node").unwrap();
+        waiting.patience(Some(2 * HEARTBEAT)).unwrap();
+        let node = thread::spawn(move || {
+            answer_long(&mut client, |progress| {
+                progress.enter("slow", 7);
+                thread::sleep(4 * HEARTBEAT);
+                Ok(42)
+            })
+        });
+        let mut reports = Vec::new();
+        let answer: u32 = waiting.answer(&mut |report| reports.push(report.clone())).unwrap();
+        node.join().unwrap().unwrap();
+        assert_eq!(answer, 42);
+        assert!(
+            reports.len() >= 2 && reports.iter().all(|report| report.phase == "slow" && report.total == 7)
+        );
     }
 }

@@ -7,6 +7,7 @@
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
 use crate::protocol::{Channel, Entry, EntryKind, Received, Reply, TreeMessage, Wanted};
+use crate::serve::report_during;
 use rustix::fs::{
     self, AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid,
 };
@@ -131,9 +132,15 @@ impl Writers {
     }
 }
 
-/// Bring the receiver at the other end of `channel` up to date with `root`.
-pub fn send(channel: &mut Channel, root: &Path, writers: &Writers, progress: &Progress) -> Result<()> {
-    let mut entries = list(root)?;
+/// Bring the receiver at the other end of `channel` up to date with `root`, which has `entries`. Listing them may take
+/// longer than a receiver waits, so it comes before the connection.
+pub fn send(
+    channel: &mut Channel,
+    root: &Path,
+    mut entries: Vec<Entry>,
+    writers: &Writers,
+    progress: &Progress,
+) -> Result<()> {
     for entry in &mut entries {
         if writers.through_memory.contains(&entry.path) {
             entry.modified = NEVER;
@@ -205,7 +212,7 @@ pub fn receive(channel: &mut Channel, root: &Path) -> Result<Received> {
     loop {
         match channel.receive::<TreeMessage>()?.message {
             TreeMessage::Entries(part) => receiver.part(channel, part)?,
-            TreeMessage::End => return receiver.end(),
+            TreeMessage::End => return report_during(channel, |_| receiver.end())?,
             TreeMessage::File { .. } => return Err(NodeError::protocol("a file that was not asked for")),
         }
     }
@@ -221,12 +228,7 @@ struct Receiver {
 
 impl Receiver {
     fn part(&mut self, channel: &mut Channel, part: Vec<Entry>) -> Result<()> {
-        let mut wanted = Vec::new();
-        for (index, entry) in (0..).zip(&part) {
-            if self.place(entry)? {
-                wanted.push(index);
-            }
-        }
+        let wanted = report_during(channel, |_| self.place_all(&part))??;
         channel.send(&Reply::done(&Wanted(wanted.clone()))?)?;
         for expected in wanted {
             let frame = channel.receive::<TreeMessage>()?;
@@ -244,6 +246,17 @@ impl Receiver {
             }
         }
         Ok(())
+    }
+
+    /// Make all of `part` exist; the indices of those whose contents are wanted.
+    fn place_all(&mut self, part: &[Entry]) -> Result<Vec<u32>> {
+        let mut wanted = Vec::new();
+        for (index, entry) in (0..).zip(part) {
+            if self.place(entry)? {
+                wanted.push(index);
+            }
+        }
+        Ok(wanted)
     }
 
     /// Make `entry` exist with its owner and mode; true if its contents are wanted.
@@ -428,7 +441,7 @@ mod tests {
             let from = self.from();
             let sender = thread::spawn(move || {
                 let mut channel = Channel::over(a.into(), "the receiver").unwrap();
-                send(&mut channel, &from, &writers, &Progress::default()).unwrap();
+                send(&mut channel, &from, list(&from).unwrap(), &writers, &Progress::default()).unwrap();
             });
             let received = receive(&mut Channel::over(b.into(), "the sender").unwrap(), &self.to()).unwrap();
             sender.join().unwrap();

@@ -17,7 +17,7 @@ use crate::container::{engine, outcome, recover, resume};
 use crate::cpu::Cpu;
 use crate::error::{NodeError, Result};
 use crate::progress::Progress;
-use crate::protocol::{Channel, NodeInfo, Reply, Request};
+use crate::protocol::{Channel, NodeInfo, Received, Reply, Request};
 use crate::record::Isa;
 use crate::relay::End;
 use crate::serve::{answer, answer_long};
@@ -112,11 +112,11 @@ impl Connection {
             Request::Create(spec) => answer(client, units::create(&spec))?,
             Request::Tree(unit) => {
                 let received = units::receive_tree(client, &unit);
-                answer(client, received)?;
+                return self.received(received);
             }
             Request::Images(unit) => {
                 let received = units::receive_images(client, &unit);
-                answer(client, received)?;
+                return self.received(received);
             }
             Request::Start { unit, how } => answer_long(client, |_| units::start(&unit, &how))?,
             Request::Expect(record) => return self.supervisor(units::expect(record)),
@@ -189,6 +189,13 @@ impl Connection {
             }
         }
         Ok(Next::Request)
+    }
+
+    /// Answer a transfer. Of one that failed more may be under way, which is no request.
+    fn received(&mut self, received: Result<Received>) -> Result<Next> {
+        let next = if received.is_ok() { Next::Request } else { Next::End };
+        answer(&mut self.channel, received)?;
+        Ok(next)
     }
 
     /// Wait until the client has heard the answer, and is gone.

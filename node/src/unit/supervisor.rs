@@ -263,9 +263,11 @@ impl Supervisor {
             None => BTreeSet::new(),
         };
         let writers = Writers { present: matches!(state, UnitState::Running { .. }), through_memory };
+        let root = self.directory.root();
+        let entries = tree::list(&root)?;
         let mut channel = client::open(peer, &Membership::identity()?)?;
         channel.send(&Request::Tree(self.record().spec.id))?;
-        let sent = tree::send(&mut channel, &self.directory.root(), &writers, progress);
+        let sent = tree::send(&mut channel, &root, entries, &writers, progress);
         client::answer_to_transfer(channel, sent)
     }
 
