@@ -51,7 +51,9 @@ impl Lonely {
     fn token(&self, count: usize) -> String {
         wait_for("the node's token", || {
             let log = fs::read_to_string(&self.log).unwrap();
-            let lines: Vec<&str> = log.lines().filter(|line| line.contains("--token ")).collect();
+            // It prints a line in pieces.
+            let (whole, _) = log.rsplit_once('\n').unwrap_or_default();
+            let lines: Vec<&str> = whole.lines().filter(|line| line.contains("--token ")).collect();
             (lines.len() == count).then(|| lines[count - 1].rsplit(' ').next().unwrap().to_owned())
         })
     }
