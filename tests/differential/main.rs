@@ -13,11 +13,14 @@ mod x87_pointers;
 
 use run::{Size, compare_cases, only, seed, seed_or};
 use tranship_isa::x86_64::{Flag, Mnemonic, decode};
-use tranship_tests::differential::{CODE, Compiled, Emulated, Executor, Interpreter, Outcome, State};
+use tranship_tests::differential::{
+    CODE, Compiled, Emulated, Executor, Interpreter, NativeCpu, Outcome, State,
+};
 
 #[test]
 fn all_agree_with_the_cpu_on_a_fixed_seed() {
     compare_cases(
+        NativeCpu::new(),
         0x7a4e_5419,
         only(),
         Size::LARGE,
@@ -28,18 +31,26 @@ fn all_agree_with_the_cpu_on_a_fixed_seed() {
 
 #[test]
 fn all_agree_with_the_cpu_on_a_fresh_seed() {
-    compare_cases(seed(), only(), Size::MEDIUM, &mut [&mut Interpreter, &mut Compiled::newest()]).finish();
+    let executors: &mut [&mut dyn Executor] = &mut [&mut Interpreter, &mut Compiled::newest()];
+    compare_cases(NativeCpu::new(), seed(), only(), Size::MEDIUM, executors).finish();
+}
+
+#[test]
+fn all_agree_with_a_cpu_that_has_no_avx512() {
+    let native = NativeCpu::without_avx512();
+    compare_cases(native, seed_or(0x0512_5eed), only(), Size::SMALL, &mut [&mut Interpreter]).finish();
 }
 
 #[test]
 fn code_for_arm64_agrees_with_the_cpu() {
-    compare_cases(seed_or(0xa64_5eed), only(), Size::SMALL, &mut [&mut Emulated::default()]).finish();
+    let seed = seed_or(0xa64_5eed);
+    compare_cases(NativeCpu::new(), seed, only(), Size::SMALL, &mut [&mut Emulated::default()]).finish();
 }
 
 #[test]
 fn code_for_arm64_with_instructions_for_aes_agrees_with_the_cpu() {
-    compare_cases(seed_or(0xae5_5eed), Some("aes".into()), Size::SMALL, &mut [&mut Emulated::with_aes()])
-        .finish();
+    let (seed, only) = (seed_or(0xae5_5eed), Some("aes".into()));
+    compare_cases(NativeCpu::new(), seed, only, Size::SMALL, &mut [&mut Emulated::with_aes()]).finish();
 }
 
 #[test]
@@ -58,7 +69,8 @@ fn a_wrong_flag_is_noticed() {
             outcome
         }
     }
-    let run = compare_cases(0x7a4e_5419, Some("logic".into()), Size::SMALL, &mut [&mut Wrong]);
+    let logic = Some("logic".into());
+    let run = compare_cases(NativeCpu::new(), 0x7a4e_5419, logic, Size::SMALL, &mut [&mut Wrong]);
     assert!(run.failures.contains_key("Xor"));
     assert!(!run.failures.contains_key("And"));
 }

@@ -47,6 +47,7 @@ pub(crate) fn only() -> Option<String> {
 /// Put random states of every case through the CPU and all `executors`; of some extensions' cases if `only`
 /// names them. What the CPU does not have is judged by the interpreter.
 pub(crate) fn compare_cases(
+    mut native: NativeCpu,
     seed: u64,
     only: Option<String>,
     size: Size,
@@ -54,7 +55,6 @@ pub(crate) fn compare_cases(
 ) -> Run {
     println!("seed {seed:x} (set TRANSHIP_SEED to repeat)");
     let mut random = Random::new(seed);
-    let mut native = NativeCpu::new();
     let mut cases = cases(&mut random, size.variations);
     if let Some(only) = &only {
         cases.retain(|case| only.split(',').any(|name| name == case.extension));
@@ -68,9 +68,10 @@ pub(crate) fn compare_cases(
     for case in &cases {
         for _ in 0..size.states {
             random_state(&mut random, &[case.insn], &mut before);
-            executors.iter().for_each(|executor| executor.adapt(&mut before));
             let oracle: &mut dyn Executor =
                 if native.has(&case.insn) { &mut native } else { &mut Interpreter };
+            oracle.adapt(&mut before);
+            executors.iter().for_each(|executor| executor.adapt(&mut before));
             run.compare_one(case, &before, oracle, executors);
         }
     }

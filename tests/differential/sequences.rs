@@ -1,6 +1,7 @@
 //! Short random sequences: what the CPU completes, the interpreter and compiled code complete with the same result.
 
 use crate::run::{Run, seed, seed_or};
+use std::io::{Write, stderr};
 use tranship_isa::machine::Trap;
 use tranship_isa::x86_64::insn::{changes_modes, undefined_flags};
 use tranship_isa::x86_64::{Insn, Mnemonic, OpKind};
@@ -29,7 +30,11 @@ fn operations_keep_their_rounding_beside_embedded_rounding() {
     let mut executors: [&mut dyn Executor; 3] =
         [&mut Interpreter, &mut Compiled::new(), &mut Compiled::newest()];
     let is_fit = |i: &Insn| changes_modes(i) || rounds_to_integers(i);
-    compare_chosen(seed_or(0x0d_0de5), 300, &mut executors, Choice { is_fit, ..Choice::default() });
+    let native = native_with_avx512("operations_keep_their_rounding_beside_embedded_rounding");
+    let choice = Choice { is_fit, ..Choice::default() };
+    if let Some(native) = native {
+        compare_chosen(native, seed_or(0x0d_0de5), 300, &mut executors, choice);
+    }
 }
 
 /// Where no lane is accessed, memory need not be there.
@@ -38,7 +43,20 @@ fn accesses_that_masks_leave_out_are_not_made() {
     let mut executors: [&mut dyn Executor; 3] =
         [&mut Interpreter, &mut Compiled::new(), &mut Compiled::newest()];
     let choice = Choice { is_fit: has_masked_memory, adapt: |state| state.cpu.opmask = [0; 8] };
-    compare_chosen(seed_or(0x3a5c_ed00), 200, &mut executors, choice);
+    let native = native_with_avx512("accesses_that_masks_leave_out_are_not_made");
+    if let Some(native) = native {
+        compare_chosen(native, seed_or(0x3a5c_ed00), 200, &mut executors, choice);
+    }
+}
+
+/// The CPU that `test` is about; if it lacks the instructions the test is skipped, and says so where no test's output
+/// is held back.
+fn native_with_avx512(test: &str) -> Option<NativeCpu> {
+    let native = NativeCpu::new();
+    if !native.has_avx512() {
+        let _ = writeln!(stderr(), "skipped {test}: this CPU has no AVX-512");
+    }
+    Some(native).filter(NativeCpu::has_avx512)
 }
 
 fn has_masked_memory(i: &Insn) -> bool {
@@ -54,6 +72,13 @@ fn rounds_to_integers(i: &Insn) -> bool {
 #[test]
 fn sequences_agree_with_the_cpu_on_a_fresh_seed() {
     compare_sequences(seed(), 200, &mut [&mut Interpreter, &mut Compiled::newest()]);
+}
+
+#[test]
+fn sequences_agree_with_a_cpu_that_has_no_avx512() {
+    let native = NativeCpu::without_avx512();
+    let seed = seed_or(0x0512_e4ce);
+    compare_chosen(native, seed, 100, &mut [&mut Interpreter, &mut Compiled::new()], Choice::default());
 }
 
 #[test]
@@ -100,6 +125,7 @@ fn compare_faults(seed: u64, count: usize, executor: &mut dyn Executor, is_fit: 
     for sequence in &sequences {
         for _ in 0..STATES {
             random_state(&mut random, &sequence.insns, &mut before);
+            native.adapt(&mut before);
             executor.adapt(&mut before);
             compare_fault(&mut run, sequence, &before, &mut native, executor);
         }
@@ -167,14 +193,19 @@ impl Default for Choice {
 }
 
 fn compare_sequences(seed: u64, count: usize, executors: &mut [&mut dyn Executor]) {
-    compare_chosen(seed, count, executors, Choice::default());
+    compare_chosen(NativeCpu::new(), seed, count, executors, Choice::default());
 }
 
 /// `count` sequences, of which the CPU must complete some two in five states at least.
-fn compare_chosen(seed: u64, count: usize, executors: &mut [&mut dyn Executor], choice: Choice) {
+fn compare_chosen(
+    mut native: NativeCpu,
+    seed: u64,
+    count: usize,
+    executors: &mut [&mut dyn Executor],
+    choice: Choice,
+) {
     println!("seed {seed:x} (set TRANSHIP_SEED to repeat)");
     let mut random = Random::new(seed);
-    let mut native = NativeCpu::new();
     let mut cases = cases(&mut random, VARIATIONS);
     cases.retain(|case| native.has(&case.insn) && (choice.is_fit)(&case.insn));
     let sequences = sequences(&mut random, &cases, count);
@@ -189,6 +220,7 @@ fn compare_chosen(seed: u64, count: usize, executors: &mut [&mut dyn Executor], 
             if sequence.insns.iter().any(is_difference) {
                 do_not_round_down(&mut before);
             }
+            native.adapt(&mut before);
             executors.iter().for_each(|executor| executor.adapt(&mut before));
             compare_one(&mut run, sequence, &before, &mut native, executors);
         }

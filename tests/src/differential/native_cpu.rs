@@ -7,15 +7,18 @@
 //! handler takes the registers from its frame and returns to where the first one came from.
 
 use super::{CODE, Executor, Outcome, SANDBOX, SANDBOX_BYTES, State};
-use iced_x86::{CpuidFeature, FlowControl};
+use iced_x86::{CpuidFeature, EncodingKind, FlowControl, OpKind};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use std::ptr::{self, addr_of_mut};
 use std::sync::{Mutex, MutexGuard};
 use tranship_isa::machine::Trap;
+use tranship_isa::x86_64::xsave::feature;
 use tranship_isa::x86_64::{Cpu, Insn, Mnemonic, decode};
 
 /// The CPU that the tests run on. There can be one at a time, used by the thread that made it.
 pub struct NativeCpu {
+    /// What it has of the state that XSAVE manages: bits of XCR0.
+    features: u64,
     _only: MutexGuard<'static, ()>,
 }
 
@@ -24,6 +27,7 @@ static ONLY: Mutex<()> = Mutex::new(());
 /// What the handler works on. Guarded by [`ONLY`].
 static mut EXCHANGE: Exchange = Exchange {
     phase: Phase::Idle,
+    features: 0,
     guest: ptr::null_mut(),
     single_step: false,
     trap_number: 0,
@@ -35,6 +39,8 @@ static mut EXCHANGE: Exchange = Exchange {
 
 struct Exchange {
     phase: Phase,
+    /// [`NativeCpu::features`].
+    features: u64,
     /// The guest's registers, in and out.
     guest: *mut Cpu,
     /// Stop by TF rather than by a breakpoint behind the instruction.
@@ -79,6 +85,15 @@ const TF: u64 = 1 << 8;
 impl NativeCpu {
     /// Maps sandbox and code page and installs the signal handlers.
     pub fn new() -> NativeCpu {
+        NativeCpu::with(own_features())
+    }
+
+    /// The CPU as far as it goes without AVX-512, whose registers are left alone: what runs where a CPU has none.
+    pub fn without_avx512() -> NativeCpu {
+        NativeCpu::with(own_features() & !feature::AVX512)
+    }
+
+    fn with(features: u64) -> NativeCpu {
         let only = ONLY.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         map(SANDBOX, SANDBOX_BYTES, libc::PROT_READ | libc::PROT_WRITE);
         map(CODE_PAGE, 0x1000, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC);
@@ -86,13 +101,31 @@ impl NativeCpu {
         for signal in SIGNALS {
             install(signal);
         }
-        NativeCpu { _only: only }
+        NativeCpu { features, _only: only }
     }
 
-    /// Whether this CPU has the instruction.
+    /// Whether it has the instruction.
     pub fn has(&self, insn: &Insn) -> bool {
-        insn.cpuid_features().iter().all(|feature| has_feature(*feature))
+        let registers = self.has_avx512() || !is_avx512(insn);
+        registers && insn.cpuid_features().iter().all(|feature| has_feature(*feature))
     }
+
+    /// Whether it has 32 vector registers of 64 bytes, and masks.
+    pub fn has_avx512(&self) -> bool {
+        self.features & feature::AVX512 == feature::AVX512
+    }
+}
+
+/// Whether the instruction works on masks or has AVX-512's encoding.
+fn is_avx512(insn: &Insn) -> bool {
+    let is_mask = |op| insn.op_kind(op) == OpKind::Register && insn.op_register(op).is_k();
+    insn.encoding() == EncodingKind::EVEX || (0..insn.op_count()).any(is_mask)
+}
+
+/// Those of XCR0 that carry what the guest has in vectors and masks, if they are enabled here.
+fn own_features() -> u64 {
+    let avx = if is_x86_feature_detected!("avx") { feature::AVX } else { 0 };
+    avx | if is_x86_feature_detected!("avx512f") { feature::AVX512 } else { 0 }
 }
 
 impl Default for NativeCpu {
@@ -121,6 +154,7 @@ impl Executor for NativeCpu {
         // SAFETY: the handler runs on this thread, between the two accesses; it preserves all registers.
         let trap_number = unsafe {
             let exchange = addr_of_mut!(EXCHANGE);
+            (*exchange).features = self.features;
             (*exchange).guest = &raw mut state.cpu;
             (*exchange).single_step = single_step;
             (*exchange).phase = Phase::Entering;
@@ -131,6 +165,18 @@ impl Executor for NativeCpu {
         // SAFETY: as above.
         unsafe { ptr::copy_nonoverlapping(SANDBOX as *const u8, state.memory.as_mut_ptr(), SANDBOX_BYTES) };
         outcome(state, &insn, CODE + code.len() as u64, trap_number, single_step)
+    }
+
+    /// What it has no room for is zero before, as it is after an instruction that clears the rest of a register.
+    fn adapt(&self, state: &mut State) {
+        if self.features & feature::AVX == 0 {
+            state.cpu.vec.iter_mut().for_each(|vec| vec[16..32].fill(0));
+        }
+        if !self.has_avx512() {
+            state.cpu.vec.iter_mut().for_each(|vec| vec[32..].fill(0));
+            state.cpu.vec[16..].fill([0; 64]);
+            state.cpu.opmask = [0; 8];
+        }
     }
 }
 
@@ -241,12 +287,12 @@ unsafe extern "C" fn handle(signal: c_int, _info: *mut siginfo_t, context: *mut 
             Phase::Entering => {
                 exchange.phase = Phase::Inside;
                 save_harness(exchange, context);
-                load_guest(&*exchange.guest, exchange.single_step, context);
+                load_guest(exchange, context);
             }
             Phase::Inside => {
                 exchange.phase = Phase::Idle;
                 exchange.trap_number = context.uc_mcontext.gregs[libc::REG_TRAPNO as usize];
-                store_guest(&mut *exchange.guest, context);
+                store_guest(exchange, context);
                 restore_harness(exchange, context);
             }
             // A fault of the test program itself: let it be reported as ever.
@@ -304,11 +350,13 @@ struct Extended {
 }
 
 impl Extended {
-    fn find(area: &[u8]) -> Extended {
+    /// Those that `features` names, bits of XCR0.
+    fn find(features: u64, area: &[u8]) -> Extended {
         let offset = |component: u32, bytes: usize| {
             let leaf = std::arch::x86_64::__cpuid_count(0xd, component);
             let end = leaf.ebx as usize + bytes;
-            (leaf.eax as usize == bytes && end <= area.len()).then_some(leaf.ebx as usize)
+            let is_there = features >> component & 1 != 0 && leaf.eax as usize == bytes && end <= area.len();
+            is_there.then_some(leaf.ebx as usize)
         };
         Extended {
             ymm_high: offset(2, 256),
@@ -387,23 +435,27 @@ unsafe fn restore_harness(exchange: &Exchange, context: &mut ucontext_t) {
     }
 }
 
-unsafe fn load_guest(cpu: &Cpu, single_step: bool, context: &mut ucontext_t) {
+unsafe fn load_guest(exchange: &Exchange, context: &mut ucontext_t) {
+    // SAFETY: [`NativeCpu::run`] waits for this, with a state that it alone has.
+    let cpu = unsafe { &*exchange.guest };
     for (value, reg) in cpu.gpr.iter().zip(GREGS) {
         context.uc_mcontext.gregs[reg as usize] = *value as i64;
     }
-    let step = if single_step { TF } else { 0 };
+    let step = if exchange.single_step { TF } else { 0 };
     context.uc_mcontext.gregs[libc::REG_EFL as usize] = (cpu.rflags() | step) as i64;
     context.uc_mcontext.gregs[libc::REG_RIP as usize] = cpu.rip as i64;
     // SAFETY: the caller passes the kernel's frame. Nothing uses FS until the guest has run.
     unsafe {
         let area = xstate(context);
         load_fxsave(cpu, area);
-        Extended::find(area).load(cpu, area);
+        Extended::find(exchange.features, area).load(cpu, area);
         write_segment_bases(cpu.fs_base, cpu.gs_base);
     }
 }
 
-unsafe fn store_guest(cpu: &mut Cpu, context: &ucontext_t) {
+unsafe fn store_guest(exchange: &Exchange, context: &ucontext_t) {
+    // SAFETY: as in `load_guest`.
+    let cpu = unsafe { &mut *exchange.guest };
     for (value, reg) in cpu.gpr.iter_mut().zip(GREGS) {
         *value = context.uc_mcontext.gregs[reg as usize] as u64;
     }
@@ -413,7 +465,7 @@ unsafe fn store_guest(cpu: &mut Cpu, context: &ucontext_t) {
     unsafe {
         let area = xstate(context);
         store_fxsave(cpu, area);
-        Extended::find(area).store(cpu, area);
+        Extended::find(exchange.features, area).store(cpu, area);
         cpu.fs_base = read_fs_base();
         cpu.gs_base = read_gs_base();
     }
